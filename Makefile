@@ -1,0 +1,53 @@
+# Every target sets up what it needs: Python 3.11 or later and make are enough.
+PYTHON ?= python3
+VENV ?= .venv
+TEST_JOBS ?= 2
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# The processes of the test run share the cores; a BLAS that threads as well only slows them.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format clean
+
+help:
+	@echo "make demo    plain and invariant classifier side by side, in seconds"
+	@echo "make test    the whole test suite"
+	@echo "make lint    ruff (lint and format) and mypy, changing nothing"
+	@echo "make format  ruff's fixes and formatting, applied"
+	@echo "make clean   remove what these commands made, the virtual environment included"
+
+demo: $(VENV)/.demo-installed
+	$(BIN)/isr demo
+
+test: $(VENV)/.dev-installed
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_JOBS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev-installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# bin/pip appears last, so a virtual environment that failed half-way is made again.
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else 1)' || \
+	  { echo "isrlearn needs Python 3.11 or later, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+	    "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo-installed: pyproject.toml | $(BIN)/pip
+	$(PIP) install --quiet --editable ".[cli]"
+	@touch $@
+
+$(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/pip
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,torch]"
+	@touch $@
