@@ -1,0 +1,68 @@
+"""Taking a subspace out of features, or out of a linear head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isrlearn.core.subspace import Subspace
+
+
+@dataclass(frozen=True, eq=False)
+class Eraser:
+    r"""Scales the part of x that lies in a subspace, leaving the rest as it is.
+
+    .. math:: x \mapsto x - (1 - s)\, U V^\top (x - c)
+
+    Thin factors, never a d×d matrix. The centre c keeps an average sample where it is, so that a
+    head trained before the erasure keeps its intercept's meaning; a head fitted after it does not
+    care.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (d, r)
+        U: what is erased.
+    dual : ndarray of shape (d, r)
+        V, with ``V.T @ U`` the identity.
+    scale : float
+        s in [0, 1]: what is kept.
+    center : ndarray of shape (d,)
+        c: what does not move.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> axis = np.array([[1.0], [0.0]])
+    >>> Eraser(axis, axis, 0.0, np.zeros(2))(np.array([[3.0, 4.0]])).tolist()
+    [[0.0, 4.0]]
+    """
+
+    basis: NDArray[np.float64]  # (d, r)
+    dual: NDArray[np.float64]  # (d, r)
+    scale: float
+    center: NDArray[np.float64]  # (d,)
+
+    @classmethod
+    def of(cls, subspace: Subspace, scale: float, center: NDArray) -> Eraser:
+        """Eraser of a subspace."""
+        return cls(subspace.basis, subspace.dual, scale, center)
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """Rows of X with the spurious part scaled, in X's own precision."""
+        if not self.basis.shape[1]:
+            return X.copy()
+        basis, dual = self.basis.astype(X.dtype), self.dual.astype(X.dtype)
+        center = self.center.astype(X.dtype)
+        coordinates = (X @ dual - center @ dual) * X.dtype.type(self.scale - 1.0)
+        out = coordinates @ basis.T
+        out += X
+        return out
+
+    def fold(self, coef: ArrayLike, intercept: ArrayLike) -> tuple[NDArray, NDArray]:
+        """Head on x that acts as (coef, intercept) does on the erased x."""
+        coef = np.asarray(coef, dtype=float)
+        weight = (1.0 - self.scale) * (coef @ self.basis)
+        shift = weight @ (self.dual.T @ self.center)
+        return coef - weight @ self.dual.T, np.asarray(intercept, dtype=float) + shift

@@ -1,0 +1,170 @@
+"""Linear heads: the coordinates they are fitted in, and those that need moments alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from isrlearn.core.erase import Eraser
+from isrlearn.core.moments import Moments
+from isrlearn.core.whiten import total_whitening, well_sampled
+
+_NEGLIGIBLE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Erased, centred and scaled features, in which a penalty treats all directions alike.
+
+    An invariant feature a hundred times smaller than a spurious one would be lost to an L2
+    penalty on raw features. So features are whitened by their total covariance where rows allow,
+    standardised column by column otherwise, and the head is folded back to the original ones.
+
+    Parameters
+    ----------
+    eraser : Eraser
+    linear : ndarray of shape (d, p) or (d,)
+        Matrix, or scale of each column, applied to the erased and centred features.
+    """
+
+    eraser: Eraser
+    linear: NDArray[np.float64]  # (d, p) or (d,)
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """Rows of X in these coordinates."""
+        Z = self.eraser(X)
+        Z -= self.eraser.center.astype(X.dtype)
+        if self.linear.ndim == 2:
+            return Z @ self.linear.astype(X.dtype)
+        Z *= self.linear.astype(X.dtype)
+        return Z
+
+    def fold(self, coef: NDArray, intercept: NDArray) -> tuple[NDArray, NDArray]:
+        """Head on the original features that acts as the given one does on these."""
+        lifted = coef @ self.linear.T if self.linear.ndim == 2 else coef * self.linear
+        return self.eraser.fold(lifted, intercept - lifted @ self.eraser.center)
+
+    def map(self, moments: Moments) -> Moments:
+        """Moments of the features in these coordinates (not centred)."""
+        eraser, linear = self.eraser, self.linear
+        if linear.ndim == 1:
+            linear = np.diag(linear)
+        weight = (1.0 - eraser.scale) * (eraser.basis.T @ linear)
+        return moments.map(linear - eraser.dual @ weight)
+
+
+def head_coordinates(
+    moments: Moments, eraser: Eraser, components: NDArray | None = None
+) -> Coordinates:
+    """Coordinates for a head on erased features, from moments of the features.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the original features, with a scatter.
+    eraser : Eraser
+        Of the original features.
+    components : ndarray of shape (d, p), optional
+        Principal directions the head is confined to; the erased subspace lies in their span.
+    """
+    reduced = moments if components is None else moments.map(components)
+    if well_sampled(reduced):
+        linear = total_whitening(reduced).factor
+        return Coordinates(eraser, linear if components is None else components @ linear)
+    basis, dual = eraser.basis, eraser.dual
+    if components is not None:
+        basis, dual = components.T @ basis, components.T @ dual
+    inverse = _inverse_deviation(reduced, basis, dual, 1.0 - eraser.scale)
+    return Coordinates(eraser, inverse if components is None else components * inverse)
+
+
+def _inverse_deviation(
+    moments: Moments, basis: NDArray, dual: NDArray, removed: float
+) -> NDArray[np.float64]:
+    """One over the standard deviation of each erased column; zero where nothing is left."""
+    count, _, scatter = moments.total()
+    cross = scatter @ dual  # (d, r)
+    before = np.diag(scatter)
+    after = before - 2 * removed * np.einsum("ij,ij->i", cross, basis)
+    after = after + removed**2 * np.einsum("ij,jk,ik->i", basis, dual.T @ cross, basis)
+    real = after > before * _NEGLIGIBLE
+    deviation = np.sqrt(np.where(real, after, 1.0) / max(count - moments.ddof, 1.0))
+    return np.where(real, 1.0 / deviation, 0.0)
+
+
+def lda_head(
+    moments: Moments, coordinates: Coordinates, *, shrinkage: float = 0.0
+) -> tuple[NDArray, NDArray]:
+    r"""Coefficients and intercepts of linear discriminant analysis, from moments alone.
+
+    .. math:: w_k = \Sigma^{-1} \mu_k, \quad b_k = \log \pi_k - \tfrac12 \mu_k^\top \Sigma^{-1} \mu_k
+
+    with the within-class covariance of all the rows; two classes give the one difference.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the original features.
+    coordinates : Coordinates
+    shrinkage : float, default=0.0
+        γ in [0, 1]: the covariance becomes (1−γ)Σ + γ·tr(Σ)/p·I in the head's coordinates.
+
+    Returns
+    -------
+    coef : ndarray of shape (K, d), or (1, d) for two classes
+    intercept : ndarray of shape (K,) or (1,)
+    """
+    count, mean, scatter = coordinates.map(moments).by_class()
+    n, K = count.sum(), len(count)
+    mean = mean - (count / n) @ mean  # the coordinates are centred, their moments are not
+    covariance = scatter / max(n - moments.ddof * K, 1.0)
+    precision = _inverse(covariance, shrinkage)
+    coef = mean @ precision
+    intercept = np.log(count / n) - 0.5 * np.einsum("kp,kp->k", coef, mean)
+    if K == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    return coordinates.fold(coef, intercept)
+
+
+def ridge_head(
+    moments: Moments, coordinates: Coordinates, *, alpha: float = 1.0
+) -> tuple[NDArray, float]:
+    """Coefficients and intercept of ridge regression, from moments alone.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the original features and, as last column, the target.
+    coordinates : Coordinates
+        Of the features.
+    alpha : float, default=1.0
+        Penalty on the squared coefficients in the head's coordinates, as in scikit-learn's Ridge.
+    """
+    d = moments.n_features - 1
+    _, mean, scatter = moments.total()
+    eraser, linear = coordinates.eraser, coordinates.linear
+    if linear.ndim == 1:
+        linear = np.diag(linear)
+    factor = linear - eraser.dual @ ((1.0 - eraser.scale) * (eraser.basis.T @ linear))
+    gram = factor.T @ scatter[:d, :d] @ factor
+    w = _solve(gram + alpha * np.eye(len(gram)), factor.T @ scatter[:d, d])
+    coef = factor @ w
+    return coef, float(mean[d] - coef @ mean[:d])
+
+
+def _inverse(covariance: NDArray, shrinkage: float) -> NDArray:
+    """Inverse on the directions that have variance; erased ones stay zero."""
+    values, vectors = linalg.eigh(covariance)
+    real = values > values[-1] * _NEGLIGIBLE
+    values = (1.0 - shrinkage) * values + shrinkage * values[real].mean()
+    return (vectors[:, real] / values[real]) @ vectors[:, real].T
+
+
+def _solve(matrix: NDArray, right: NDArray) -> NDArray:
+    """Least-norm solution of a symmetric, possibly singular, system."""
+    values, vectors = linalg.eigh(matrix)
+    real = values > values[-1] * np.finfo(float).eps * len(values)
+    return vectors[:, real] @ ((vectors[:, real].T @ right) / values[real])

@@ -1,0 +1,77 @@
+"""Names and integer codes of labels, with a code for "unknown"."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MISSING = -1
+
+
+def is_missing(values: ArrayLike) -> NDArray[np.bool_]:
+    """Mask of the entries that are None, NaN, NaT or pandas' NA."""
+    array = np.asarray(values)
+    if array.dtype.kind in "fc":
+        return np.isnan(array)
+    if array.dtype.kind in "mM":
+        return np.isnat(array)
+    if array.dtype.kind != "O":
+        return np.zeros(array.shape, dtype=bool)
+    return np.fromiter((_is_null(v) for v in array.ravel()), bool, array.size).reshape(array.shape)
+
+
+def _is_null(value: object) -> bool:
+    # pandas' NA refuses to be compared, so it is recognised by name instead of imported.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def encode(
+    labels: ArrayLike, names: NDArray | None = None
+) -> tuple[NDArray, NDArray[np.intp]]:
+    """Sorted distinct names and, for each label, its position among them.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        Labels of any one sortable type; None, NaN, NaT and NA mean "unknown".
+    names : ndarray, optional
+        The sorted names to use instead of those found.
+
+    Returns
+    -------
+    names : ndarray of shape (m,)
+    codes : ndarray of shape (n,)
+        ``names[codes]`` are the labels; -1 where the label is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> names, codes = encode(np.array(["land", None, "water"], dtype=object))
+    >>> names.tolist(), codes.tolist()
+    (['land', 'water'], [0, -1, 1])
+    """
+    array = np.asarray(labels)
+    known = ~is_missing(array)
+    values = array if known.all() else array[known]
+    try:
+        found, inverse = np.unique(values, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(v).__name__ for v in values})
+        raise ValueError(
+            f"labels mix types that cannot be sorted: {', '.join(kinds)}; "
+            "convert them to one type, for example with str()"
+        ) from None
+    if found.dtype.kind == "O" and len(found) and all(isinstance(v, str) for v in found):
+        found = found.astype(str)
+    codes = np.full(array.shape, MISSING, dtype=np.intp)
+    if names is None:
+        names = found
+        codes[known] = inverse.ravel()
+        return names, codes
+    position = {name: i for i, name in enumerate(names.tolist())}
+    unknown = [name for name in found.tolist() if name not in position]
+    if unknown:
+        raise ValueError(f"label {unknown[0]!r} is not among the names {names.tolist()}")
+    table = np.array([position[name] for name in found.tolist()], dtype=np.intp)
+    codes[known] = table[inverse.ravel()] if len(table) else MISSING
+    return names, codes

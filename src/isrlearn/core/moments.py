@@ -1,0 +1,337 @@
+"""Counts, means and scatters of every (class, environment) cell; they add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isrlearn.core._accumulate import Running, between, default_chunk_size
+from isrlearn.core.labels import encode
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """First and second moments of every (class, environment) cell of a sample.
+
+    Moments add up: ``a + b`` are the moments of the two samples together, whatever classes and
+    environments each of them saw. In memory, in chunks or on a cluster differ only in how
+    moments are summed. They are centred, so data far from the origin lose no digits.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,)
+        Names of the classes, sorted.
+    environments : ndarray of shape (E,)
+        Names of the environments, sorted.
+    count : ndarray of shape (K, E)
+        Rows (or summed sample weights) of each cell.
+    mean : ndarray of shape (K, E, d)
+        Mean of each cell; zero where a cell is empty.
+    scatter : ndarray of shape (K, E, d, d) or (d, d), or None
+        Sum of outer products of deviations from the cell's mean: for each cell, or summed over
+        all cells ("pooled"), or not kept.
+    unlabelled : Moments, optional
+        Moments of the rows whose environment is unknown, a (K, 1) value. They count in
+        `by_class` and `total` and belong to no cell.
+    ddof : int, default=1
+        ``scatter / (count - ddof)`` is the covariance: 1 for samples, 0 for a population.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [5.0, 5.0]])
+    >>> parts = [Moments.from_data(X[[i]], y=["a"], environments=["e"]) for i in range(3)]
+    >>> total = sum(parts)
+    >>> total.count.item(), total.mean[0, 0].round(2).tolist()
+    (3.0, [2.33, 2.33])
+    """
+
+    classes: NDArray  # (K,)
+    environments: NDArray  # (E,)
+    count: NDArray[np.float64]  # (K, E)
+    mean: NDArray[np.float64]  # (K, E, d)
+    scatter: NDArray[np.float64] | None = None  # (K, E, d, d) or (d, d)
+    unlabelled: Moments | None = None  # (K, 1)
+    ddof: int = 1
+
+    @classmethod
+    def from_data(
+        cls,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        environments: ArrayLike,
+        *,
+        order: int = 2,
+        pooled: bool = False,
+        targets: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        chunk_size: int | None = None,
+    ) -> Moments:
+        """Moments of a sample, read once and by rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features; anything that slices by rows into arrays (an array, a memory map). Never
+            copied whole. Accumulators are float64 whatever its type.
+        y : array-like of shape (n,) or None
+            Class of each row; None puts all rows in one class.
+        environments : array-like of shape (n,)
+            Environment of each row; None or NaN where unknown.
+        order : {1, 2}, default=2
+            1 keeps means only.
+        pooled : bool, default=False
+            Keep one scatter summed over the cells instead of one a cell.
+        targets : array-like of shape (n,) or (n, t), optional
+            Continuous targets, appended to the features as last columns.
+        sample_weight : array-like of shape (n,), optional
+            Frequency weights: a weight of 2 is the row twice.
+        chunk_size : int, optional
+            Rows read at a time.
+        """
+        if order not in (1, 2):
+            raise ValueError(f"order must be 1 or 2, got {order!r}")
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        n, d = X.shape
+        classes, class_codes = encode(np.zeros(n, dtype=int) if y is None else y)
+        names, codes = encode(environments)
+        _check_lengths(n, class_codes, codes)
+        if (class_codes < 0).any():
+            raise ValueError(f"the class of row {np.argmin(class_codes)} is missing")
+        extra = None if targets is None else np.asarray(targets).reshape(n, -1)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        K, E = len(classes), len(names)
+        # One slot a cell; unlabelled rows of class k go to slot K·E + k.
+        slots = np.where(codes < 0, K * E + class_codes, class_codes * E + codes)
+        running = Running(K * E, K, d + (0 if extra is None else extra.shape[1]), order, pooled)
+        step = chunk_size or default_chunk_size(d)
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            block = np.asarray(X[rows])
+            if extra is not None:
+                block = np.column_stack([block, extra[rows]])
+            running.add(block, slots[rows], None if weight is None else weight[rows])
+        return cls._from_running(running, classes, names)
+
+    @classmethod
+    def _from_running(cls, running: Running, classes: NDArray, names: NDArray) -> Moments:
+        K, E = len(classes), len(names)
+        d = running.mean.shape[-1]
+        cells, rest = slice(0, K * E), slice(K * E, None)
+        _check_finite(running.mean[cells].reshape(K, E, d), classes, names)
+        inner, outer = running.scatters(K, E)
+        unlabelled = None
+        if running.count[rest].any():
+            unlabelled = cls(
+                classes,
+                np.array(["unlabelled"]),
+                running.count[rest].reshape(K, 1),
+                running.mean[rest].reshape(K, 1, d),
+                outer,
+            )
+        return cls(
+            classes,
+            names,
+            running.count[cells].reshape(K, E),
+            running.mean[cells].reshape(K, E, d),
+            inner,
+            unlabelled,
+        )
+
+    @classmethod
+    def population(
+        cls,
+        mean: ArrayLike,
+        covariance: ArrayLike | None = None,
+        count: ArrayLike = 1.0,
+        *,
+        classes: ArrayLike | None = None,
+        environments: ArrayLike | None = None,
+    ) -> Moments:
+        """Exact moments of known distributions, one a cell.
+
+        Parameters
+        ----------
+        mean : array-like of shape (K, E, d)
+        covariance : array-like broadcastable to (K, E, d, d), optional
+        count : array-like broadcastable to (K, E), default=1.0
+            Weight of each cell.
+        classes, environments : array-like, optional
+            Names; 0, 1, … when not given.
+        """
+        mean = np.array(mean, dtype=float)
+        K, E, d = mean.shape
+        count = np.array(np.broadcast_to(np.asarray(count, dtype=float), (K, E)))
+        scatter = None
+        if covariance is not None:
+            scatter = np.broadcast_to(np.asarray(covariance, dtype=float), (K, E, d, d))
+            scatter = scatter * count[..., None, None]
+        return cls(
+            np.arange(K) if classes is None else np.asarray(classes),
+            np.arange(E) if environments is None else np.asarray(environments),
+            count,
+            mean,
+            scatter,
+            ddof=0,
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, appended targets included."""
+        return self.mean.shape[-1]
+
+    @property
+    def pooled(self) -> bool:
+        """Whether one scatter is kept for all cells together."""
+        return self.scatter is not None and self.scatter.ndim == 2
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """Covariance of each cell, (K, E, d, d)."""
+        if self.scatter is None or self.pooled:
+            raise ValueError("these moments keep no scatter a cell; make them with order=2")
+        return self.scatter / (self.count - self.ddof)[..., None, None]
+
+    @property
+    def dof(self) -> float:
+        """Degrees of freedom of the pooled within-cell covariance."""
+        return float(self.count.sum() - self.ddof * np.count_nonzero(self.count))
+
+    def within(self) -> NDArray[np.float64]:
+        """Within-cell scatter summed over the labelled cells, (d, d)."""
+        if self.scatter is None:
+            raise ValueError("these moments keep means only; make them with order=2")
+        return self.scatter if self.pooled else self.scatter.sum(axis=(0, 1))
+
+    def by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
+        """Count (K,), mean (K, d) and summed within-class scatter (d, d) of all the rows."""
+        count, mean, rows = between(self.count, self.mean, axis=1)
+        scatter = None if self.scatter is None else self.within() + _gram(rows)
+        if self.unlabelled is not None:
+            other = self.unlabelled
+            stacked_count = np.stack([count, other.count[:, 0]], axis=1)
+            stacked_mean = np.stack([mean, other.mean[:, 0]], axis=1)
+            count, mean, rows = between(stacked_count, stacked_mean, axis=1)
+            scatter = None if scatter is None else scatter + other.within() + _gram(rows)
+        return count, mean, scatter
+
+    def total(self) -> tuple[float, NDArray, NDArray | None]:
+        """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
+        class_count, class_mean, scatter = self.by_class()
+        count, mean, rows = between(class_count, class_mean, axis=0)
+        return float(count), mean, None if scatter is None else scatter + _gram(rows)
+
+    def map(self, matrix: ArrayLike) -> Moments:
+        """Moments of ``x @ matrix`` from those of x."""
+        V = np.asarray(matrix, dtype=float)
+        return replace(
+            self,
+            mean=self.mean @ V,
+            scatter=None if self.scatter is None else V.T @ self.scatter @ V,
+            unlabelled=None if self.unlabelled is None else self.unlabelled.map(V),
+        )
+
+    def columns(self, stop: int) -> Moments:
+        """Moments of the first `stop` features (what precedes appended targets)."""
+        return replace(
+            self,
+            mean=self.mean[..., :stop],
+            scatter=None if self.scatter is None else self.scatter[..., :stop, :stop],
+            unlabelled=None if self.unlabelled is None else self.unlabelled.columns(stop),
+        )
+
+    def reweighted(self, weight: ArrayLike, unlabelled: ArrayLike | None = None) -> Moments:
+        """Moments with the rows of each cell weighing `weight` (K, E) times as much."""
+        w = np.asarray(weight, dtype=float)
+        if self.pooled and self.scatter is not None and not np.all(w == w.flat[0]):
+            raise ValueError("cells can be reweighted only with a scatter a cell (pooled=False)")
+        other = self.unlabelled
+        if other is not None and unlabelled is not None:
+            other = other.reweighted(np.asarray(unlabelled)[:, None])
+        scatter = self.scatter
+        if scatter is not None:
+            scatter = scatter * (w.flat[0] if self.pooled else w[..., None, None])
+        return replace(self, count=self.count * w, scatter=scatter, unlabelled=other)
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        _check_mergeable(self, other)
+        classes = _union(self.classes, other.classes)
+        names = _union(self.environments, other.environments)
+        a, b = self._spread(classes, names), other._spread(classes, names)
+        count = np.stack([a.count, b.count])
+        _, mean, rows = between(count, np.stack([a.mean, b.mean]), axis=0)
+        scatter = None
+        if a.scatter is not None and b.scatter is not None:
+            # Chan's merge: the scatter of the whole is the parts' plus that between their means.
+            spread = _gram(rows) if a.pooled else np.einsum("skei,skej->keij", rows, rows)
+            scatter = a.scatter + b.scatter + spread
+        parts = [m.unlabelled for m in (a, b) if m.unlabelled is not None]
+        unlabelled = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        return Moments(classes, names, count.sum(axis=0), mean, scatter, unlabelled, self.ddof)
+
+    def __radd__(self, other: object) -> Moments:
+        # sum() starts from the integer 0, the neutral element.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def _spread(self, classes: NDArray, names: NDArray) -> Moments:
+        """The same moments with empty cells for classes and environments not seen."""
+        if len(classes) == len(self.classes) and len(names) == len(self.environments):
+            return self
+        cells = np.ix_(np.searchsorted(classes, self.classes), np.searchsorted(names, self.environments))
+        count = np.zeros((len(classes), len(names)))
+        mean = np.zeros((*count.shape, self.n_features))
+        count[cells], mean[cells] = self.count, self.mean
+        scatter = self.scatter
+        if scatter is not None and not self.pooled:
+            scatter = np.zeros((*mean.shape, self.n_features))
+            scatter[cells] = self.scatter
+        other = self.unlabelled
+        if other is not None:
+            other = other._spread(classes, other.environments)
+        return replace(
+            self, classes=classes, environments=names, count=count, mean=mean,
+            scatter=scatter, unlabelled=other,
+        )
+
+
+def _gram(rows: NDArray) -> NDArray:
+    """Scatter of a stack of rows, whatever their leading axes."""
+    flat = rows.reshape(-1, rows.shape[-1])
+    return flat.T @ flat
+
+
+def _union(a: NDArray, b: NDArray) -> NDArray:
+    return a if len(a) == len(b) and np.array_equal(a, b) else np.union1d(a, b)
+
+
+def _check_lengths(n: int, classes: NDArray, environments: NDArray) -> None:
+    for name, codes in (("y", classes), ("environments", environments)):
+        if codes.shape != (n,):
+            raise ValueError(f"{name} has shape {codes.shape}, but X has {n} rows")
+
+
+def _check_finite(mean: NDArray, classes: NDArray, environments: NDArray) -> None:
+    bad = np.argwhere(~np.isfinite(mean))
+    if len(bad):
+        k, e, j = bad[0]
+        raise ValueError(
+            f"feature {j} holds NaN or infinity in class {classes[k]!r}, environment "
+            f"{environments[e]!r}; drop or impute those rows"
+        )
+
+
+def _check_mergeable(a: Moments, b: Moments) -> None:
+    if a.n_features != b.n_features:
+        raise ValueError(f"moments of {a.n_features} and of {b.n_features} features do not add up")
+    kinds = [
+        "no scatter" if m.scatter is None else "a pooled scatter" if m.pooled else "cell scatters"
+        for m in (a, b)
+    ]
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"moments with {kinds[0]} and with {kinds[1]} do not add up")
+    if a.ddof != b.ddof:
+        raise ValueError("moments of a sample and of a population do not add up")

@@ -1,0 +1,121 @@
+"""Coordinates in which features have comparable scale: whitening and PCA from moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from isrlearn.core.moments import Moments
+
+#: Rows a feature that make the pooled within-cell covariance worth inverting.
+ROWS_PER_FEATURE = 10
+#: Smallest eigenvalue of a correlation matrix taken at face value. Below it a direction has no
+#: variance inside the cells, and only its differences between cells matter.
+_FLOOR = 1e-10
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Linear coordinates ``z = x @ factor`` with identity within-cell covariance.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (d, p)
+    inverse : ndarray of shape (p, d)
+        ``z @ inverse`` is x again (its projection on p principal components if p < d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 2)) @ [[3.0, 1.0], [0.0, 0.1]]
+    >>> moments = Moments.from_data(X, None, np.arange(500) % 2)
+    >>> W = whitening(moments)
+    >>> np.round(W.factor.T @ (moments.within() / moments.dof) @ W.factor, 6).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    factor: NDArray[np.float64]  # (d, p)
+    inverse: NDArray[np.float64]  # (p, d)
+
+
+def well_sampled(moments: Moments) -> bool:
+    """Whether there are rows enough for the within-cell covariance to be inverted."""
+    return moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features
+
+
+def whitening(moments: Moments) -> Whitening:
+    """Whitening by the pooled within-cell covariance.
+
+    A direction with no variance inside the cells keeps a tiny one, so that a feature which is
+    constant in each environment still counts as the clearest of shifts.
+    """
+    _, _, total = moments.total()
+    within = moments.within()
+    scale = np.where(np.diag(within) > 0, np.diag(within), np.diag(total))
+    return _whitening_of(within / moments.dof, scale / moments.dof)
+
+
+def total_whitening(moments: Moments) -> Whitening:
+    """Whitening by the covariance of all the rows together."""
+    count, _, scatter = moments.total()
+    covariance = scatter / max(count - moments.ddof, 1.0)
+    return _whitening_of(covariance, np.diag(covariance))
+
+
+def _whitening_of(covariance: NDArray, variance: NDArray) -> Whitening:
+    """Whitening of a covariance, conditioned by the given variances first."""
+    scale = np.sqrt(variance)
+    scale = np.where(scale > 0, scale, 1.0)
+    correlation = covariance / scale / scale[:, None]
+    try:
+        lower = linalg.cholesky(correlation, lower=True)
+        singular = np.diag(lower).min() ** 2 < _FLOOR
+    except linalg.LinAlgError:
+        singular = True
+    if singular:
+        values, vectors = linalg.eigh(correlation)
+        root = np.sqrt(np.maximum(values, _FLOOR))
+        return Whitening(vectors / root / scale[:, None], (vectors * root).T * scale)
+    factor = linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T
+    return Whitening(factor / scale[:, None], lower.T * scale)
+
+
+def principal_components(
+    moments: Moments, n_components: int | float | None
+) -> tuple[NDArray, NDArray]:
+    """Leading principal directions (d, p) and variances (p,) of all the rows, from moments alone.
+
+    Parameters
+    ----------
+    moments : Moments
+    n_components : int or float or None
+        Number of directions, or the fraction of the variance in (0, 1) they must hold, or None
+        for all with any variance.
+    """
+    count, _, scatter = moments.total()
+    if scatter is None:
+        raise ValueError("these moments keep means only; make them with order=2")
+    values, vectors = linalg.eigh(scatter)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    rank = int(np.count_nonzero(values > values[0] * len(values) * np.finfo(float).eps))
+    if n_components is None:
+        p = rank
+    elif n_components < 1:
+        p = 1 + int(np.searchsorted(np.cumsum(values) / values.sum(), n_components - 1e-12))
+    else:
+        p = int(n_components)
+    p = max(1, min(p, rank))
+    return vectors[:, :p], values[:p] / max(count - moments.ddof, 1.0)
+
+
+def reliable_coordinates(moments: Moments, most: int = 200) -> Whitening:
+    """Whitened coordinates for tests: all of them, or leading components where rows are few."""
+    if well_sampled(moments):
+        return whitening(moments)
+    p = int(min(most, max(1, moments.dof // ROWS_PER_FEATURE)))
+    components, _ = principal_components(moments, p)
+    inner = whitening(moments.map(components))
+    return Whitening(components @ inner.factor, inner.inverse @ components.T)
