@@ -1,0 +1,115 @@
+"""The intervals are right: against scipy's, and by how often they hold the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.metrics import r2_score, root_mean_squared_error
+
+from isrlearn.metrics import group_report, wilson_interval
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (0, 7), (3, 7), (84, 84), (41, 1000)])
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_wilson_is_scipys(successes, n, level):
+    expected = binomtest(successes, n).proportion_ci(level, method="wilson")
+    np.testing.assert_allclose(
+        wilson_interval(successes, n, level=level), (expected.low, expected.high), atol=1e-14
+    )
+
+
+@pytest.mark.parametrize(("successes", "n"), [(-1, 3), (4, 3), (0, 0)])
+def test_wilson_refuses_what_is_no_proportion(successes, n):
+    with pytest.raises(ValueError, match="0 <= successes <= n"):
+        wilson_interval(successes, n)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, float("nan")])
+def test_level_lies_between_0_and_1(level):
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        wilson_interval(1, 2, level=level)
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        group_report([0, 1], [0, 1], environments=[0, 0], level=level)
+
+
+NOISE = {
+    "normal": lambda rng, size: rng.standard_normal(size),
+    "uniform": lambda rng, size: rng.uniform(-np.sqrt(3), np.sqrt(3), size),
+    "laplace": lambda rng, size: rng.laplace(scale=np.sqrt(0.5), size=size),
+}
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("metric", ["rmse", "r2"])
+def test_regression_intervals_hold_the_truth_about_95_percent_of_the_time(metric, noise):
+    # y = signal + residual, both of variance 1 up to scale 2: RMSE is 2, R² is 1 − 4/(4+9).
+    rng = np.random.default_rng(0)
+    truth = {"rmse": 2.0, "r2": 9 / 13}[metric]
+    trials, n = 1000, 120
+    signal = 3 * rng.standard_normal((trials, n))
+    target = signal + 2 * NOISE[noise](rng, (trials, n))
+    held = 0
+    for y, prediction in zip(target, signal, strict=True):
+        (group,) = group_report(y, prediction, environments=np.zeros(n), metric=metric).groups
+        held += group.low <= truth <= group.high
+    # Three standard errors of a share of 0.95 are 0.02. Heavy tails may cost 0.02 more: the
+    # squares of Laplace residuals are so skewed that 120 of them are not yet a normal mean.
+    assert (0.91 if noise == "laplace" else 0.93) <= held / trials <= 0.97
+
+
+def test_normal_residuals_are_not_assumed():
+    # Half the rows miss by 1, none by another amount: these squares vary half as much as
+    # those of normal residuals, whose chi-square interval is sqrt(2) too wide here.
+    y = np.tile([0.0, 0.0, 1.0, -1.0], 250)
+    (group,) = group_report(y, np.zeros(1000), environments=np.zeros(1000), metric="rmse").groups
+    normal_theory = 2 * 1.96 * group.value / np.sqrt(2 * 1000)
+    np.testing.assert_allclose(group.high - group.low, normal_theory / np.sqrt(2), rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("metric", "reference"), [("rmse", root_mean_squared_error), ("r2", r2_score)]
+)
+def test_regression_scores_are_scikit_learns(metric, reference):
+    rng = np.random.default_rng(1)
+    y, prediction = rng.standard_normal((2, 90))
+    environments = rng.integers(3, size=90)
+    report = group_report(y, prediction, environments=environments, metric=metric)
+    for group in report.groups:
+        rows = environments == group.environment
+        np.testing.assert_allclose(group.value, reference(y[rows], prediction[rows]), rtol=1e-12)
+        assert group.low < group.value < group.high
+        assert group.n == rows.sum()
+    np.testing.assert_allclose(report.average, reference(y, prediction), rtol=1e-12)
+
+
+def test_scores_do_not_depend_on_units():
+    rng = np.random.default_rng(2)
+    y, prediction = rng.standard_normal((2, 40))
+    environments = np.zeros(40)
+    small = group_report(y, prediction, environments=environments, metric="rmse").groups[0]
+    large = group_report(1e6 * y, 1e6 * prediction, environments=environments, metric="rmse")
+    np.testing.assert_allclose(
+        [large.groups[0].low, large.groups[0].high], [1e6 * small.low, 1e6 * small.high]
+    )
+    before = group_report(y, prediction, environments=environments, metric="r2").groups[0]
+    after = group_report(3 * y + 7, 3 * prediction + 7, environments=environments, metric="r2")
+    np.testing.assert_allclose(
+        [after.groups[0].low, after.groups[0].high], [before.low, before.high]
+    )
+
+
+def test_one_row_has_an_unbounded_rmse_interval_and_a_perfect_fit_none():
+    report = group_report(
+        [1.0, 2.0, 3.0], [2.0, 2.0, 3.0], environments=["a", "b", "b"], metric="rmse"
+    )
+    assert (report["a"].value, report["a"].low, report["a"].high) == (1.0, 0.0, np.inf)
+    assert (report["b"].value, report["b"].low, report["b"].high) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
+def test_r2_of_a_constant_target_is_an_error_that_names_the_environment(value):
+    y = np.r_[0.0, 1.0, np.full(50, value)]
+    environments = ["varies"] * 2 + ["constant"] * 50
+    with pytest.raises(ValueError, match=r"'constant'.*does not vary.*metric='rmse'"):
+        group_report(y, y + 1, environments=environments, metric="r2")
