@@ -1,3 +1,33 @@
 """Invariant-feature subspace recovery for scikit-learn."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .estimators import ISRClassifier, ISRRegressor, ISRTransformer
+
 __version__ = "0.1.0"
+
+__all__ = ["ISRClassifier", "ISRRegressor", "ISRTransformer", "__version__"]
+
+# Imported on first use: `isr --help` must not wait a second for scikit-learn.
+_MODULE_OF = {
+    "ISRClassifier": "estimators",
+    "ISRRegressor": "estimators",
+    "ISRTransformer": "estimators",
+}
+_SUBMODULES = {"baselines", "core", "datasets", "metrics"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES})
