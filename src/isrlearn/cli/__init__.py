@@ -1,0 +1,35 @@
+"""The command ``isr``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Exit with the status of one run: 0 well, 2 the user's mistake, 1 ours.
+
+    Examples
+    --------
+    >>> from isrlearn.cli import main
+    >>> try:
+    ...     main(["--version"])
+    ... except SystemExit as stop:
+    ...     print("status", stop.code)
+    isr, version ...
+    status 0
+    """
+    try:
+        import click  # noqa: F401
+        import rich  # noqa: F401
+    except ModuleNotFoundError as error:
+        print(
+            f'isr: {error.name} is not installed; run: pip install "isrlearn[cli]"',
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    from ._app import run
+
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))

@@ -1,0 +1,177 @@
+"""Exit codes, messages and the speed of the bare command."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import time
+
+import click
+import numpy as np
+import pytest
+from sklearn.utils.validation import check_array
+
+from isrlearn import __version__
+from isrlearn.cli import _app, main
+from isrlearn.metrics import wilson_interval
+
+
+@pytest.fixture
+def isr(capsys):
+    """Runs ``isr``: status, standard output, standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Adds a command ``fail`` that calls a function."""
+
+    def add(function):
+        module = type(sys)("isrlearn_test_command")
+        module.fail = click.Command("fail", callback=function)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        entry = _app.Entry("isrlearn_test_command:fail", "Fails.")
+        monkeypatch.setitem(_app.COMMANDS, "fail", entry)
+
+    return add
+
+
+def test_help_lists_the_commands_without_importing_them(isr, failing, monkeypatch):
+    monkeypatch.setitem(_app.COMMANDS, "broken", _app.Entry("no.such:thing", "Never loaded."))
+    status, out, err = isr("--help")
+    assert (status, err) == (0, "")
+    for name, entry in _app.COMMANDS.items():
+        assert name in out
+        assert entry.summary in out
+
+
+@pytest.mark.parametrize("name", ["demo"])
+def test_summaries_are_the_commands_own(name):
+    target, summary = _app.COMMANDS[name]
+    module, _, attribute = target.partition(":")
+    command = getattr(importlib.import_module(module), attribute)
+    assert command.get_short_help_str(limit=200) == summary
+
+
+def test_version(isr):
+    assert isr("--version") == (0, f"isr, version {__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("--nonsense",), ("demo", "--seed", "x"), ()])
+def test_bad_usage_exits_with_2(isr, arguments):
+    status, out, err = isr(*arguments)
+    assert (status, out) == (2, "")
+    assert "Usage: isr" in err
+
+
+def missing_file():
+    with open("no/such/file.csv"):
+        pass
+
+
+def our_error():
+    wilson_interval(2, 1)
+
+
+def validation_error():
+    check_array([[np.nan]])
+
+
+def broken_extra():
+    raise click.ClickException("cannot do that")
+
+
+MISTAKES = {
+    missing_file: "isr: No such file or directory: no/such/file.csv\n",
+    our_error: "isr: a proportion needs n >= 1 and 0 <= successes <= n, got successes=2 and n=1\n",
+    validation_error: "isr: Input contains NaN.\n",
+    broken_extra: "Error: cannot do that\n",
+}
+
+
+@pytest.mark.parametrize("function", MISTAKES, ids=lambda f: f.__name__)
+def test_a_mistake_is_one_line_and_2(isr, failing, function):
+    failing(function)
+    assert isr("fail") == (2, "", MISTAKES[function])
+
+
+def test_debug_shows_the_traceback_of_a_mistake(isr, failing):
+    failing(our_error)
+    status, _, err = isr("--debug", "fail")
+    assert status == 2
+    assert "Traceback" in err
+    assert err.endswith(MISTAKES[our_error])
+
+
+def bug_in_an_array_library():
+    np.zeros(2).reshape(3)
+
+
+def bug_of_ours():
+    raise KeyError("k")
+
+
+@pytest.mark.parametrize("function", [bug_in_an_array_library, bug_of_ours])
+def test_a_fault_of_ours_is_1_and_shows_where(isr, failing, function):
+    failing(function)
+    status, out, err = isr("fail")
+    assert (status, out) == (1, "")
+    assert function.__name__ in err
+    assert err.endswith("isr: internal error, please report it\n")
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def test_interruption_is_one_line(isr, failing):
+    failing(interrupt)
+    status, out, err = isr("fail")
+    assert (status, out, err.strip()) == (130, "", "isr: interrupted")
+
+
+def test_early_exit_keeps_its_code(isr, failing):
+    failing(lambda: click.get_current_context().exit(7))
+    assert isr("fail")[0] == 7
+
+
+def test_what_a_command_returns_is_no_exit_code(isr, failing):
+    failing(lambda: "result")
+    assert isr("fail")[0] == 0
+
+
+@pytest.mark.parametrize("package", ["click", "rich"])
+def test_without_the_extra_it_says_what_to_install(package):
+    code = f"import sys; sys.modules[{package!r}] = None; from isrlearn.cli import main; main([])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr == f'isr: {package} is not installed; run: pip install "isrlearn[cli]"\n'
+
+
+def test_a_closed_pipe_is_no_traceback():
+    code = "from isrlearn.cli import main; main(['--help'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        run.stdout.close()
+        errors = run.stderr.read()
+    assert errors == b""
+
+
+def test_help_is_quick():
+    command = [sys.executable, "-c", "from isrlearn.cli import main; main(['--help'])"]
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        times.append(time.perf_counter() - start)
+    # The best of five: other processes on the machine only ever add.
+    assert min(times) < 0.3
