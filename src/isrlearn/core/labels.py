@@ -25,9 +25,7 @@ def _is_null(value: object) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def encode(
-    labels: ArrayLike, names: NDArray | None = None
-) -> tuple[NDArray, NDArray[np.intp]]:
+def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, NDArray[np.intp]]:
     """Sorted distinct names and, for each label, its position among them.
 
     Parameters

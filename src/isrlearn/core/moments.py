@@ -281,7 +281,9 @@ class Moments:
         """The same moments with empty cells for classes and environments not seen."""
         if len(classes) == len(self.classes) and len(names) == len(self.environments):
             return self
-        cells = np.ix_(np.searchsorted(classes, self.classes), np.searchsorted(names, self.environments))
+        cells = np.ix_(
+            np.searchsorted(classes, self.classes), np.searchsorted(names, self.environments)
+        )
         count = np.zeros((len(classes), len(names)))
         mean = np.zeros((*count.shape, self.n_features))
         count[cells], mean[cells] = self.count, self.mean
@@ -293,8 +295,13 @@ class Moments:
         if other is not None:
             other = other._spread(classes, other.environments)
         return replace(
-            self, classes=classes, environments=names, count=count, mean=mean,
-            scatter=scatter, unlabelled=other,
+            self,
+            classes=classes,
+            environments=names,
+            count=count,
+            mean=mean,
+            scatter=scatter,
+            unlabelled=other,
         )
 
 

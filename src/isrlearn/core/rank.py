@@ -53,9 +53,7 @@ def shift_rows(moments: Moments, classes: NDArray | None = None) -> NDArray[np.f
     return rows.reshape(-1, moments.n_features)
 
 
-def mean_rank(
-    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01
-) -> RankTest:
+def mean_rank(moments: Moments, classes: NDArray | None = None, *, level: float = 0.01) -> RankTest:
     r"""Number of dimensions in which cell means differ between environments.
 
     With the features whitened by the pooled within-cell covariance, the squared singular values

@@ -1,0 +1,311 @@
+"""ISRClassifier: a linear classifier on what stays the same between environments."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from isrlearn import _validation as check
+from isrlearn.core.heads import head_coordinates, lda_head
+from isrlearn.core.moments import Moments
+from isrlearn.estimators._heads import (
+    cell_weights,
+    check_weights,
+    fit_on_rows,
+    logistic,
+    row_weights,
+)
+from isrlearn.estimators._recovery import Keep, Recovery, moments_for
+
+_METHODS = ("mean", "cov", "multiclass")
+
+
+def _from_moments(self: ISRClassifier) -> bool:
+    """Whether the head needs moments alone, so that data may come in parts."""
+    return isinstance(self.head, tuple) or self.head == "lda"
+
+
+def _has_probabilities(self: ISRClassifier) -> bool:
+    return isinstance(self.head, str | tuple | LogisticRegression)
+
+
+class ISRClassifier(ClassifierMixin, BaseEstimator):
+    """Linear classifier that leaves out what changes between environments.
+
+    Finds the directions along which the features of a class move between environments, takes
+    them out, and fits a linear head on the rest. Everything folds into one affine map of the
+    original features: ``X @ coef_.T + intercept_`` is the decision function.
+
+    Parameters
+    ----------
+    method : {"mean", "cov", "multiclass"}, default="mean"
+        What is compared between environments: the means of a class (ISR-Mean), its covariances
+        (ISR-Cov), or the means of all classes (ISR-Multiclass; the same as "mean" in the pooled
+        variant).
+    n_spurious : int or "auto", default="auto"
+        Number of spurious dimensions. "auto" tests for it at level 0.01; not with "cov".
+    scale : float, default=0.0
+        What is kept of the spurious part, from 0 (nothing) to 1 (all).
+    n_components : int or float, optional
+        Reduce to that many principal components first, or as many as hold that fraction of the
+        variance.
+    condition_on : label, optional
+        The class whose moments "mean" and "cov" compare. Default: all classes; with
+        ``variant="paper"`` the last class for "mean", all in the flag mean for "cov".
+    variant : {"pooled", "paper"}, default="pooled"
+        Our pooled forms, or the published algorithms to the letter.
+    head : {"logistic", "lda"}, linear estimator or (coef, intercept), default="logistic"
+        What is fitted on the rest. A pair adapts a trained network's last layer: nothing is
+        fitted, the removal is folded into it; its rows follow the sorted classes.
+    C : float, default=1.0
+        Inverse penalty of the logistic head, on whitened (or, with few rows a feature,
+        standardised) features.
+    shrinkage : float, default=0.0
+        Of the "lda" head's covariance, in [0, 1].
+    class_weight : "balanced" or dict, optional
+        Weights of the classes for the head.
+    group_weight : "balanced", optional
+        Weigh every class in every environment the same for the head, as the paper's reweighting.
+    missing_environments : {"raise", "single"}, default="raise"
+        What to do when `fit` gets no environments: raise, or take all rows as one environment
+        and remove nothing.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Head in the original features, everything folded in.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+    environments_ : ndarray
+        Names of the environments seen.
+    spurious_basis_ : ndarray of shape (n_features, n_spurious_)
+        Orthonormal basis of the spurious subspace.
+    n_spurious_ : int
+    spectrum_ : ndarray
+        Strength of every direction, strongest first.
+    rank_test_ : RankTest or None
+        How ``n_spurious="auto"`` was decided.
+    eraser_ : Eraser
+    moments_ : Moments
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from isrlearn import ISRClassifier
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> data = make_gaussian_environments(500, 4, n_invariant=3, n_spurious=2, random_state=0)
+    >>> clf = ISRClassifier().fit(data.X, data.y, environments=data.environments)
+    >>> clf.n_spurious_, clf.coef_.shape
+    (2, (1, 5))
+    """
+
+    __metadata_request__fit = {"environments": True}
+    __metadata_request__partial_fit = {"environments": True}
+
+    def __init__(
+        self,
+        method: str = "mean",
+        *,
+        n_spurious: int | str = "auto",
+        scale: float = 0.0,
+        n_components: int | float | None = None,
+        condition_on: Any = None,
+        variant: str = "pooled",
+        head: Any = "logistic",
+        C: float = 1.0,
+        shrinkage: float = 0.0,
+        class_weight: Any = None,
+        group_weight: str | None = None,
+        missing_environments: str = "raise",
+    ) -> None:
+        self.method = method
+        self.n_spurious = n_spurious
+        self.scale = scale
+        self.n_components = n_components
+        self.condition_on = condition_on
+        self.variant = variant
+        self.head = head
+        self.C = C
+        self.shrinkage = shrinkage
+        self.class_weight = class_weight
+        self.group_weight = group_weight
+        self.missing_environments = missing_environments
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        environments: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find the spurious subspace and fit the head on the rest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        environments : array-like of shape (n_samples,)
+            Environment of each row; None or NaN where unknown: such rows train the head only.
+        sample_weight : array-like of shape (n_samples,), optional
+            Frequency weights.
+        """
+        recovery = self._recovery()
+        X, y, environments, weight = self._rows(X, y, environments, sample_weight, reset=True)
+        keep = self._keep(recovery, len(X) if weight is None else weight.sum(), X.shape[1])
+        moments = moments_for(X, y, environments, keep, sample_weight=weight)
+        components = self._set(recovery, moments)
+        if _from_moments(self):
+            return self._fold_moments(components)
+        coordinates = head_coordinates(moments, self.eraser_, components)
+        weights = cell_weights(moments, self.class_weight, self.group_weight)
+        weight = row_weights(moments, y, environments, weights, weight)
+        Z = coordinates(X)
+        head = self.head
+        if isinstance(head, str):
+            head = logistic(self.C, Z.shape[1], len(self.classes_))
+        fitted = fit_on_rows(head, Z, y, weight)
+        self.coef_, self.intercept_ = coordinates.fold(fitted.coef_, fitted.intercept_)
+        return self
+
+    @available_if(_from_moments)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        environments: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to those already seen; the same as one `fit` on all of them.
+
+        With the "lda" head or a given one. The model can predict as soon as every class has
+        been seen in every environment. `classes` is accepted as scikit-learn does and not needed.
+        """
+        recovery = self._recovery()
+        first = not hasattr(self, "moments_")
+        X, y, environments, weight = self._rows(
+            X, y, environments, sample_weight, reset=first, part=True
+        )
+        # Which scatter the whole will need is not known before its last part: keep the most that
+        # any size could ask for.
+        keep: Keep = "cell" if self._keep(recovery, np.inf, X.shape[1]) == "cell" else "pooled"
+        part = moments_for(X, y, environments, keep, sample_weight=weight)
+        moments = part if first else self.moments_ + part
+        self.moments_ = moments
+        self.classes_, self.environments_ = moments.classes, moments.environments
+        if len(moments.classes) > 1 and moments.count.all() and self._compares(moments):
+            return self._fold_moments(self._set(recovery, moments))
+        vars(self).pop("coef_", None)  # of fewer classes or environments than are known now
+        return self
+
+    @available_if(_from_moments)
+    def fit_moments(self, moments: Moments) -> Self:
+        """Fit from moments made elsewhere, with the "lda" head or a given one."""
+        self.n_features_in_ = moments.n_features
+        return self._fold_moments(self._set(self._recovery(), moments))
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
+        self._check_fitted()
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        scores = X @ self.coef_.T.astype(X.dtype) + self.intercept_.astype(X.dtype)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Class of each row. No environments needed."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Probability of each class."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+        """Logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def _recovery(self) -> Recovery:
+        if isinstance(self.head, str):
+            check.check_choice("head", self.head, ("logistic", "lda"))
+        elif not isinstance(self.head, tuple) and not hasattr(self.head, "fit"):
+            raise ValueError(
+                "head must be 'logistic', 'lda', a scikit-learn linear estimator or a pair "
+                f"(coef, intercept); got {self.head!r}"
+            )
+        check.check_between("C", self.C, np.finfo(float).tiny, np.inf)
+        check.check_between("shrinkage", self.shrinkage, 0.0, 1.0)
+        check_weights(self.class_weight, self.group_weight)
+        return Recovery.of(self, _METHODS)
+
+    def _keep(self, recovery: Recovery, n: float, n_features: int) -> Keep:
+        """The least the moments must keep, for the subspace and the head together."""
+        least = recovery.least(n, n_features)
+        if self.head == "lda" and (self.class_weight or self.group_weight):
+            return "cell"
+        return "pooled" if least == "mean" and not isinstance(self.head, tuple) else least
+
+    def _rows(
+        self,
+        X: Any,
+        y: Any,
+        environments: Any,
+        sample_weight: Any,
+        *,
+        reset: bool,
+        part: bool = False,
+    ) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
+        X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        environments = check.check_environments(
+            environments, len(X), self.missing_environments, part=part
+        )
+        return X, y, environments, check.check_sample_weight(sample_weight, len(X))
+
+    def _compares(self, moments: Moments) -> bool:
+        """Whether there are environments to compare, or none are asked for."""
+        return len(moments.environments) > 1 or self.missing_environments == "single"
+
+    def _set(self, recovery: Recovery, moments: Moments) -> NDArray | None:
+        """Store what the moments say of the subspace; return the principal directions."""
+        check.check_classes(moments)
+        subspace, self.eraser_, components = recovery(moments)
+        self.moments_ = moments
+        self.classes_, self.environments_ = moments.classes, moments.environments
+        self.spurious_basis_, self.spectrum_ = subspace.basis, subspace.spectrum
+        self.n_spurious_, self.rank_test_ = subspace.rank, subspace.rank_test
+        return components
+
+    def _fold_moments(self, components: NDArray | None) -> Self:
+        """Set the head from the moments alone."""
+        moments = self.moments_
+        if isinstance(self.head, tuple):
+            head = check.check_head(self.head, len(self.classes_), moments.n_features)
+            self.coef_, self.intercept_ = self.eraser_.fold(*head)
+            return self
+        weights = cell_weights(moments, self.class_weight, self.group_weight)
+        weighted = moments if weights is None else moments.reweighted(*weights)
+        coordinates = head_coordinates(moments, self.eraser_, components)
+        self.coef_, self.intercept_ = lda_head(weighted, coordinates, shrinkage=self.shrinkage)
+        return self
+
+    def _check_fitted(self) -> None:
+        if hasattr(self, "moments_") and not hasattr(self, "coef_"):
+            check.check_cells(self.moments_, np.arange(len(self.classes_)), least=1)
+        check_is_fitted(self, "coef_")

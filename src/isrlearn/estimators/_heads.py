@@ -1,0 +1,100 @@
+"""Heads that are fitted on rows, and the weights of those rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import has_fit_parameter
+
+from isrlearn import _validation as check
+from isrlearn.core.labels import encode
+from isrlearn.core.moments import Moments
+
+#: Coefficients up to which a Newton step's dense Hessian is cheaper than many gradient steps.
+_NEWTON_SIZE = 1000
+
+
+def logistic(C: float, n_features: int, n_classes: int) -> LogisticRegression:
+    """Unfitted logistic regression with the solver that suits the size."""
+    rows = 1 if n_classes == 2 else n_classes
+    solver = "newton-cholesky" if rows * n_features <= _NEWTON_SIZE else "lbfgs"
+    return LogisticRegression(C=C, solver=solver, tol=1e-8, max_iter=2000)
+
+
+def fit_on_rows(head: Any, Z: NDArray, y: NDArray, weight: NDArray | None) -> Any:
+    """A fitted clone of a scikit-learn linear estimator."""
+    fitted = clone(head)
+    if weight is None:
+        fitted.fit(Z, y)
+    elif has_fit_parameter(fitted, "sample_weight"):
+        fitted.fit(Z, y, sample_weight=weight)
+    else:
+        raise ValueError(
+            f"head {type(head).__name__} takes no sample_weight, so rows cannot be weighted: "
+            "leave out sample_weight, class_weight and group_weight or take another head"
+        )
+    if not hasattr(fitted, "coef_") or not hasattr(fitted, "intercept_"):
+        raise ValueError(
+            f"head {type(head).__name__} has no coef_ and intercept_: it must be a linear "
+            "estimator for the removal to be folded into it"
+        )
+    return fitted
+
+
+def check_weights(class_weight: Any, group_weight: Any) -> None:
+    """Raise unless at most one of the two ways to weigh rows is asked for."""
+    check.check_choice("group_weight", group_weight, (None, "balanced"))
+    if not isinstance(class_weight, dict):
+        check.check_choice("class_weight", class_weight, (None, "balanced"))
+    if class_weight is not None and group_weight is not None:
+        raise ValueError(
+            "group_weight='balanced' weighs every class in every environment the same, classes "
+            "included: give class_weight or group_weight, not both"
+        )
+
+
+def cell_weights(
+    moments: Moments, class_weight: Any, group_weight: Any
+) -> tuple[NDArray, NDArray] | None:
+    """Weight of a row of each cell (K, E), and of an unlabelled row of each class (K,).
+
+    None if all rows weigh the same. Balanced groups weigh ``n / (n_groups * n_group)`` a row, the
+    paper's reweighting; a row whose environment is unknown then weighs as its class would.
+    """
+    K, E = moments.count.shape
+    totals = moments.by_class()[0]
+    if group_weight == "balanced":
+        groups = np.count_nonzero(moments.count)
+        with np.errstate(divide="ignore"):
+            weight = moments.count.sum() / (groups * moments.count)
+        return np.where(moments.count > 0, weight, 0.0), totals.sum() / (K * totals)
+    if class_weight is None:
+        return None
+    if class_weight == "balanced":
+        by_class = totals.sum() / (K * totals)
+    else:
+        # The class weights of a dict do not depend on y beyond the names.
+        by_class = compute_class_weight(class_weight, classes=moments.classes, y=moments.classes)
+    return np.repeat(by_class[:, None], E, axis=1), by_class
+
+
+def row_weights(
+    moments: Moments,
+    y: NDArray | None,
+    environments: NDArray,
+    weights: tuple[NDArray, NDArray] | None,
+    sample_weight: NDArray | None,
+) -> NDArray | None:
+    """Weight of each row: its cell's times its own; None if all are one."""
+    if weights is None:
+        return sample_weight
+    inside, outside = weights
+    k = np.zeros(len(environments), dtype=int) if y is None else encode(y, moments.classes)[1]
+    e = encode(environments, moments.environments)[1]
+    weight = np.where(e < 0, outside[k], inside[k, e])
+    return weight if sample_weight is None else weight * sample_weight

@@ -1,0 +1,173 @@
+"""From an estimator's parameters and moments to the eraser: what all estimators share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn import _validation as check
+from isrlearn.core.erase import Eraser
+from isrlearn.core.moments import Moments
+from isrlearn.core.subspace import (
+    Subspace,
+    covariance_subspace,
+    mean_subspace,
+    multiclass_subspace,
+    regression_subspace,
+)
+from isrlearn.core.whiten import ROWS_PER_FEATURE, principal_components
+
+Keep = Literal["mean", "pooled", "cell"]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Parameters of the search for the spurious subspace, checked.
+
+    The estimators make one of these from their own parameters; it knows which moments are the
+    least that will do, and turns moments into a subspace of the original features.
+    """
+
+    method: str
+    n_spurious: Any
+    scale: float
+    n_components: Any
+    condition_on: Any
+    variant: str
+
+    @classmethod
+    def of(cls, estimator: Any, methods: tuple[str, ...], method: str | None = None) -> Recovery:
+        """Recovery of an estimator that has parameters of these names."""
+        method = estimator.method if method is None else method
+        check.check_choice("method", method, methods)
+        check.check_choice("variant", estimator.variant, ("pooled", "paper"))
+        check.check_between("scale", estimator.scale, 0.0, 1.0)
+        condition_on = getattr(estimator, "condition_on", None)
+        if condition_on is not None and method not in ("mean", "cov"):
+            raise ValueError(
+                f"condition_on={condition_on!r} goes with method 'mean' or 'cov'; {method!r} "
+                "uses all the rows"
+            )
+        if method == "cov" and estimator.n_spurious == "auto":
+            raise ValueError(
+                "n_spurious='auto' tests the means; with method='cov' give n_spurious as an int"
+            )
+        return cls(
+            method,
+            estimator.n_spurious,
+            float(estimator.scale),
+            estimator.n_components,
+            condition_on,
+            estimator.variant,
+        )
+
+    def least(self, n: float, n_features: int) -> Keep:
+        """The least the moments must keep of the scatter, for the subspace alone."""
+        check.check_n_components(self.n_components, n_features)
+        if self.method == "cov":
+            return "cell"
+        whitened = self.variant == "pooled" and n >= ROWS_PER_FEATURE * n_features
+        return "pooled" if self.n_spurious == "auto" or self.n_components or whitened else "mean"
+
+    def __call__(self, moments: Moments) -> tuple[Subspace, Eraser, NDArray | None]:
+        """Subspace and eraser in the original features, and the principal directions if any."""
+        classes = self._classes(moments)
+        check.check_cells(moments, classes, least=2 if self.method == "cov" else 1)
+        components = None
+        reduced = moments
+        if self.n_components is not None:
+            components, _ = principal_components(moments, self.n_components)
+            reduced = moments.map(components)
+        subspace = self._find(reduced, classes)
+        if components is not None:
+            subspace = subspace.lift(components)
+        return subspace, Eraser.of(subspace, self.scale, moments.total()[1]), components
+
+    def _find(self, moments: Moments, classes: NDArray) -> Subspace:
+        E, d = len(moments.environments), moments.n_features
+        if E < 2:
+            nothing = np.zeros((d, 0))
+            return Subspace(nothing, nothing, np.zeros(0))
+        bound, why = self._bound(len(classes), E, d)
+        check.check_n_spurious(self.n_spurious, bound, why)
+        subspace = _METHODS[self.method](moments, self.n_spurious, classes, self.variant)
+        if subspace.rank < d:
+            return subspace
+        warnings.warn(
+            f"all {d} dimensions shift between environments; the one that shifts least is kept",
+            UserWarning,
+            stacklevel=4,
+        )
+        return _METHODS[self.method](moments, d - 1, classes, self.variant)
+
+    def _classes(self, moments: Moments) -> NDArray:
+        """Positions of the classes whose cells are compared."""
+        K = len(moments.classes)
+        if self.condition_on is not None:
+            found = np.flatnonzero(moments.classes == self.condition_on)
+            if not len(found):
+                raise ValueError(
+                    f"condition_on={self.condition_on!r} is not a class; the classes are "
+                    f"{moments.classes.tolist()}"
+                )
+            return found
+        if self.method == "mean" and self.variant == "paper":
+            return np.array([K - 1])
+        return np.arange(K)
+
+    def _bound(self, K: int, E: int, d: int) -> tuple[int, str]:
+        """Most spurious dimensions that can be asked for, and what sets that number."""
+        if self.method == "cov" or K * (E - 1) > d - 1:
+            return d - 1, f"one of the {d} dimensions at least must stay"
+        classes = "" if K == 1 else f" in {K} classes"
+        return K * (E - 1), f"the means of {E} environments{classes} span no more"
+
+
+def _cov(moments: Moments, r: int, classes: NDArray, variant: Any) -> Subspace:
+    return covariance_subspace(moments, r, classes=classes, variant=variant)
+
+
+def _mean(moments: Moments, r: Any, classes: NDArray, variant: Any) -> Subspace:
+    return mean_subspace(moments, r, classes=classes, variant=variant)
+
+
+def _multiclass(moments: Moments, r: Any, classes: NDArray, variant: Any) -> Subspace:
+    return multiclass_subspace(moments, r, classes=classes, variant=variant)
+
+
+def _regression(moments: Moments, r: Any, classes: NDArray, variant: Any) -> Subspace:
+    return regression_subspace(moments, r, variant=variant)
+
+
+_METHODS: dict[str, Callable[[Moments, Any, NDArray, Any], Subspace]] = {
+    "mean": _mean,
+    "cov": _cov,
+    "multiclass": _multiclass,
+    "regression": _regression,
+}
+
+
+def moments_for(
+    X: NDArray,
+    y: NDArray | None,
+    environments: NDArray,
+    keep: Keep,
+    *,
+    targets: NDArray | None = None,
+    sample_weight: NDArray | None = None,
+) -> Moments:
+    """Moments that keep just what is asked for."""
+    return Moments.from_data(
+        X,
+        y,
+        environments,
+        order=1 if keep == "mean" else 2,
+        pooled=keep == "pooled",
+        targets=targets,
+        sample_weight=sample_weight,
+    )

@@ -1,0 +1,178 @@
+"""ISRTransformer: features without what changes between environments."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from isrlearn import _validation as check
+from isrlearn.core.moments import Moments
+from isrlearn.estimators._recovery import Recovery, moments_for
+
+_METHODS = ("mean", "cov", "multiclass", "regression")
+
+
+class ISRTransformer(TransformerMixin, BaseEstimator):
+    """Features with their spurious part scaled down or left out.
+
+    Parameters
+    ----------
+    method : {"mean", "cov", "multiclass", "regression"}, default="mean"
+        What is compared between environments: class means, class covariances, the means of all
+        classes (Algorithm 3), or plain means ("regression": y is ignored and may be None).
+    n_spurious : int or "auto", default="auto"
+        Number of spurious dimensions; "auto" tests for it (not with "cov").
+    scale : float, default=0.0
+        What is kept of the spurious part, from 0 (nothing) to 1 (all).
+    n_components : int or float, optional
+        Look for the subspace among that many principal components, or as many as hold that
+        fraction of the variance.
+    condition_on : label, optional
+        The class whose moments "mean" and "cov" compare. Default: all classes; with
+        ``variant="paper"`` and "mean", the last class.
+    variant : {"pooled", "paper"}, default="pooled"
+        Our pooled forms, or the published algorithms to the letter.
+    output : {"same", "invariant"}, default="same"
+        "same": all columns, spurious part scaled. "invariant": only the coordinates that are left
+        (`scale` must be 0).
+    missing_environments : {"raise", "single"}, default="raise"
+        What to do when `fit` gets no environments: raise, or take all rows as one environment
+        and remove nothing.
+
+    Attributes
+    ----------
+    spurious_basis_ : ndarray of shape (n_features, n_spurious_)
+        Orthonormal basis of the spurious subspace.
+    n_spurious_ : int
+    spectrum_ : ndarray
+        Strength of every direction, strongest first.
+    rank_test_ : RankTest or None
+        How ``n_spurious="auto"`` was decided.
+    eraser_ : Eraser
+    moments_ : Moments
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from isrlearn import ISRTransformer
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> data = make_gaussian_environments(500, 3, n_invariant=3, n_spurious=2, random_state=0)
+    >>> isr = ISRTransformer().fit(data.X, data.y, environments=data.environments)
+    >>> isr.n_spurious_, isr.transform(data.X).shape == data.X.shape
+    (2, True)
+    """
+
+    __metadata_request__fit = {"environments": True}
+
+    def __init__(
+        self,
+        method: str = "mean",
+        *,
+        n_spurious: int | str = "auto",
+        scale: float = 0.0,
+        n_components: int | float | None = None,
+        condition_on: Any = None,
+        variant: str = "pooled",
+        output: str = "same",
+        missing_environments: str = "raise",
+    ) -> None:
+        self.method = method
+        self.n_spurious = n_spurious
+        self.scale = scale
+        self.n_components = n_components
+        self.condition_on = condition_on
+        self.variant = variant
+        self.output = output
+        self.missing_environments = missing_environments
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        environments: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find the spurious subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes; ignored by ``method="regression"``.
+        environments : array-like of shape (n_samples,)
+            Environment of each row; None or NaN where unknown.
+        sample_weight : array-like of shape (n_samples,), optional
+            Frequency weights.
+        """
+        recovery = self._recovery()
+        X, y = self._rows(X, y, reset=True)
+        environments = check.check_environments(environments, len(X), self.missing_environments)
+        weight = check.check_sample_weight(sample_weight, len(X))
+        keep = recovery.least(len(X) if weight is None else weight.sum(), X.shape[1])
+        return self._set(recovery, moments_for(X, y, environments, keep, sample_weight=weight))
+
+    def fit_moments(self, moments: Moments) -> Self:
+        """Find the spurious subspace from moments made elsewhere."""
+        self.n_features_in_ = moments.n_features
+        return self._set(self._recovery(), moments)
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """X with its spurious part scaled, or its invariant coordinates."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        if self._invariant is None:
+            return self.eraser_(X)
+        return X @ self._invariant.astype(X.dtype)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names of the columns that `transform` returns."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        if self._invariant is None:
+            return names
+        return np.array([f"invariant{i}" for i in range(self._invariant.shape[1])], dtype=object)
+
+    def _recovery(self) -> Recovery:
+        check.check_choice("output", self.output, ("same", "invariant"))
+        if self.output == "invariant" and self.scale != 0:
+            raise ValueError(
+                f"output='invariant' keeps nothing of the spurious part: scale must be 0, got "
+                f"{self.scale!r}"
+            )
+        return Recovery.of(self, _METHODS)
+
+    def _rows(self, X: Any, y: Any, *, reset: bool) -> tuple[NDArray, NDArray | None]:
+        """Checked rows; without classes where the method compares plain means."""
+        if self.method == "regression":
+            return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32]), None
+        X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        return X, y
+
+    def _set(self, recovery: Recovery, moments: Moments) -> Self:
+        subspace, self.eraser_, components = recovery(moments)
+        self.moments_ = moments
+        self.spurious_basis_, self.spectrum_ = subspace.basis, subspace.spectrum
+        self.n_spurious_, self.rank_test_ = subspace.rank, subspace.rank_test
+        self._invariant = None
+        if self.output == "invariant":
+            span = np.eye(moments.n_features) if components is None else components
+            # Functionals that vanish on the spurious basis: the complement is orthogonal to it
+            # even where the erasure is oblique.
+            self._invariant = span @ linalg.null_space(subspace.basis.T @ span)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.method != "regression"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
