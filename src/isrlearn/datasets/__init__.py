@@ -1,5 +1,20 @@
 """Data sets with environments: generators that know the truth, and a loader of real images."""
 
 from isrlearn.datasets._data import EnvironmentData, Splits
+from isrlearn.datasets._truth import permute_spurious
+from isrlearn.datasets.gaussian import gaussian_truth, make_gaussian_environments
+from isrlearn.datasets.multiclass import make_multiclass_unit_test
+from isrlearn.datasets.regression import make_regression_unit_test
+from isrlearn.datasets.unit_tests import LINEAR_UNIT_TESTS, make_linear_unit_test
 
-__all__ = ["EnvironmentData", "Splits"]
+__all__ = [
+    "LINEAR_UNIT_TESTS",
+    "EnvironmentData",
+    "Splits",
+    "gaussian_truth",
+    "make_gaussian_environments",
+    "make_linear_unit_test",
+    "make_multiclass_unit_test",
+    "make_regression_unit_test",
+    "permute_spurious",
+]

@@ -45,7 +45,9 @@ class EnvironmentData:
             )
         lengths = {"X": len(self.X), "y": len(self.y), "environments": len(self.environments)}
         if len(set(lengths.values())) != 1:
-            raise ValueError(f"X, y and environments must have one row a sample each; got {lengths}.")
+            raise ValueError(
+                f"X, y and environments must have one row a sample each; got {lengths}."
+            )
 
     def __repr__(self) -> str:
         n, d = self.X.shape

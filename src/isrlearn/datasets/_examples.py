@@ -1,0 +1,269 @@
+"""The published linear unit tests, as truths: constants in, a model to sample from out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isrlearn.core.moments import Moments
+from isrlearn.datasets import _checks
+from isrlearn.datasets._classification import GaussianTruth
+from isrlearn.datasets._streams import Streams, Use
+from isrlearn.datasets._truth import LinearTruth, span_of_shifts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CausalRegressionTruth(LinearTruth):
+    r"""Causes and effects of a target, with noise that changes with the environment.
+
+    .. math:: v = z_c W_{cy} + s_e \varepsilon, \qquad y = \textstyle\sum_i v_i, \qquad
+              z_e = v W_{ys} + \eta, \qquad z_c \sim N(0, s_e^2 I)
+
+    with standard normal noise of dimensions d_c and d_s.
+
+    Parameters
+    ----------
+    mixing : ndarray of shape (d, d)
+        R.
+    n_invariant : int
+        Dimension of z_c.
+    causes : ndarray of shape (d_c, d_c)
+        W_cy.
+    effects : ndarray of shape (d_c, d_s)
+        W_ys.
+    noise : ndarray of shape (E,)
+        s_e, the standard deviation of causes and target noise in each environment.
+    """
+
+    causes: NDArray[np.float64]  # (d_c, d_c)
+    effects: NDArray[np.float64]  # (d_c, d_s)
+    noise: NDArray[np.float64]  # (E,)
+
+    @property
+    def n_environments(self) -> int:
+        """Number of environments, E."""
+        return len(self.noise)
+
+    @property
+    def mean_rank(self) -> int:
+        """Zero: all means are zero in every environment."""
+        return 0
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Exact moments of x in every environment, in one class."""
+        d_c, d_s = self.n_invariant, self.n_spurious
+        # z = s_e (z_c, noise of v) carried through the model, plus unit noise on z_e.
+        carried = np.zeros((2 * d_c, d_c + d_s))
+        carried[:d_c, :d_c] = np.eye(d_c)
+        carried[:, d_c:] = np.vstack([self.causes, np.eye(d_c)]) @ self.effects
+        signal, unit = self.mixing @ carried.T, self.B @ self.B.T
+        covariance = self.noise[:, None, None] ** 2 * (signal @ signal.T) + unit
+        return Moments.population(np.zeros((1, len(self.noise), d_c + d_s)), covariance[None])
+
+    def _draw(
+        self, e: int, Z: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        n, d_c, s = len(Z), self.n_invariant, self.noise[e]
+        invariant, spurious = Z[:, :d_c], Z[:, d_c:]
+        invariant[:] = s * rng.standard_normal((n, d_c))
+        v = invariant @ self.causes + s * rng.standard_normal((n, d_c))
+        spurious[:] = v @ self.effects + rng.standard_normal(spurious.shape)
+        return np.asarray(v.sum(axis=1))
+
+    def _invariant_head(self) -> tuple[NDArray[np.float64], float]:
+        return self.causes.sum(axis=1), 0.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CowsCamelsTruth(LinearTruth):
+    """Animals that are faint in the picture, and backgrounds that go with them, mostly.
+
+    An animal a = +1 with probability `animal`, else -1; a background b = a with probability
+    `agreement`, else -a. ``z_c = (a + noise) invariant_scale``, ``z_e = (b + noise)
+    spurious_scale``; the label is 1 where the sum of z_c is positive.
+
+    Parameters
+    ----------
+    mixing : ndarray of shape (d, d)
+        R.
+    n_invariant : int
+        Dimension of z_c.
+    animal, agreement : ndarray of shape (E,)
+        The two probabilities in each environment.
+    invariant_scale, spurious_scale, noise : float
+        The scales, and the standard deviation of the noise before scaling.
+    """
+
+    animal: NDArray[np.float64]  # (E,)
+    agreement: NDArray[np.float64]  # (E,)
+    invariant_scale: float
+    spurious_scale: float
+    noise: float
+
+    @property
+    def n_environments(self) -> int:
+        """Number of environments, E."""
+        return len(self.animal)
+
+    @property
+    def mean_rank(self) -> int:
+        """One where `agreement` differs between environments: backgrounds move along a line."""
+        return span_of_shifts(np.outer(self.agreement, np.ones(self.n_spurious)))
+
+    def _draw(self, e: int, Z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+        n, d_c = len(Z), self.n_invariant
+        animal = np.where(rng.random(n) < self.animal[e], 1.0, -1.0)
+        background = np.where(rng.random(n) < self.agreement[e], animal, -animal)
+        rng.standard_normal(out=Z)
+        Z *= self.noise
+        Z[:, :d_c] += animal[:, None]
+        Z[:, d_c:] += background[:, None]
+        Z[:, :d_c] *= self.invariant_scale
+        Z[:, d_c:] *= self.spurious_scale
+        return (Z[:, :d_c].sum(axis=1) > 0).astype(np.int64)
+
+    def _invariant_head(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # The label is the sign of the sum: any positive multiple of it predicts the same.
+        return np.full((1, self.n_invariant), 1 / self.invariant_scale), np.zeros(1)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What all the unit tests share: the seed, the dimensions, the mixing."""
+
+    streams: Streams
+    n_environments: int
+    n_invariant: int
+    n_spurious: int
+    mixing: NDArray[np.float64]  # (d, d)
+
+    def rng(self, e: int) -> np.random.Generator:
+        """The generator of the parameters of environment e."""
+        return self.streams.generator(Use.ENVIRONMENT, e)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of any truth."""
+        return {"mixing": self.mixing, "n_invariant": self.n_invariant}
+
+
+def causal_regression(
+    frame: Frame,
+    *,
+    noise: Sequence[float] = (0.1, 1.5, 2.0),
+    noise_exponents: tuple[float, float] = (-2.0, 1.0),
+) -> CausalRegressionTruth:
+    """Example-1; noise of environments beyond those listed is 10 to a uniform exponent."""
+    listed = _checks.sequence("noise", noise, 0)
+    low, high = _checks.interval("noise_exponents", noise_exponents)
+    drawn = [10.0 ** frame.rng(e).uniform(low, high) for e in range(frame.n_environments)]
+    d_c, d_s = frame.n_invariant, frame.n_spurious
+    rng = frame.streams.generator(Use.SHARED)
+    return CausalRegressionTruth(
+        **frame.fields,
+        causes=rng.standard_normal((d_c, d_c)) / d_c,
+        effects=rng.standard_normal((d_c, d_s)) / max(d_s, 1),
+        noise=_listed_first(listed, drawn),
+    )
+
+
+def cows_camels(
+    frame: Frame,
+    *,
+    animal: Sequence[float] = (0.3, 0.5, 0.7),
+    animal_range: tuple[float, float] = (0.3, 0.7),
+    agreement: Sequence[float] = (0.95, 0.97, 0.99),
+    agreement_range: tuple[float, float] = (0.9, 1.0),
+    invariant_scale: float = 0.01,
+    spurious_scale: float = 1.0,
+    noise: float = 0.1**0.5,
+) -> CowsCamelsTruth:
+    """Example-2; probabilities of environments beyond those listed are uniform in the ranges."""
+    animals = _checks.sequence("animal", animal, 0, 1)
+    agreements = _checks.sequence("agreement", agreement, 0, 1)
+    ranges = [
+        _checks.interval("animal_range", animal_range, 0, 1),
+        _checks.interval("agreement_range", agreement_range, 0, 1),
+    ]
+    drawn = np.array(
+        [
+            [rng.uniform(low, high) for low, high in ranges]
+            for rng in map(frame.rng, range(frame.n_environments))
+        ]
+    )
+    return CowsCamelsTruth(
+        **frame.fields,
+        animal=_listed_first(animals, drawn[:, 0]),
+        agreement=_listed_first(agreements, drawn[:, 1]),
+        invariant_scale=_checks.within("invariant_scale", invariant_scale, 0, above=True),
+        spurious_scale=_checks.within("spurious_scale", spurious_scale, 0),
+        noise=_checks.within("noise", noise, 0),
+    )
+
+
+def small_margin(
+    frame: Frame,
+    *,
+    margin: float = 0.1,
+    spurious_scale: float = 1.0,
+    sigma_invariant: float = 0.1,
+    sigma_spurious: float = 0.1,
+) -> GaussianTruth:
+    """Example-3: class 0 has means +margin and +mu_e, class 1 has -margin and -mu_e."""
+    sigma = _checks.within("sigma_spurious", sigma_spurious, 0, above=True)
+    sigmas = np.full(frame.n_environments, sigma)
+    return _opposite_classes(frame, margin, spurious_scale, sigma_invariant, sigmas)
+
+
+def small_margin_variance(
+    frame: Frame,
+    *,
+    margin: float = 0.1,
+    spurious_scale: float = 1.0,
+    sigma_invariant: float = 0.1,
+    sigma_spurious_range: tuple[float, float] = (0.1, 0.3),
+) -> GaussianTruth:
+    """Example-3', with the spurious deviation drawn once an environment."""
+    low, high = _checks.interval("sigma_spurious_range", sigma_spurious_range, 0)
+    _checks.within("sigma_spurious_range[0]", low, 0, above=True)
+    # A stream of its own: at one seed the means are those of Example-3.
+    rngs = (frame.streams.generator(Use.ENVIRONMENT, e, 1) for e in range(frame.n_environments))
+    sigmas = np.array([rng.uniform(low, high) for rng in rngs])
+    return _opposite_classes(frame, margin, spurious_scale, sigma_invariant, sigmas)
+
+
+def _opposite_classes(
+    frame: Frame,
+    margin: float,
+    spurious_scale: float,
+    sigma_invariant: float,
+    sigmas: NDArray[np.float64],
+) -> GaussianTruth:
+    """Two equally frequent classes with opposite means."""
+    mu_c = np.full(frame.n_invariant, _checks.within("margin", margin, 0))
+    scale = _checks.within("spurious_scale", spurious_scale, 0)
+    rngs = map(frame.rng, range(frame.n_environments))
+    mu_e = scale * np.array([rng.standard_normal(frame.n_spurious) for rng in rngs])
+    return GaussianTruth(
+        **frame.fields,
+        class_priors=np.array([0.5, 0.5]),
+        invariant_means=np.stack([mu_c, -mu_c]),
+        spurious_means=np.stack([mu_e, -mu_e]),
+        sigma_invariant=_checks.within("sigma_invariant", sigma_invariant, 0, above=True),
+        sigma_spurious=sigmas,
+        stratified=True,
+    )
+
+
+def _listed_first(listed: NDArray[np.float64], drawn: ArrayLike) -> NDArray[np.float64]:
+    """The drawn values, the first of them replaced by those listed."""
+    values = np.array(drawn, dtype=np.float64)
+    n = min(len(listed), len(values))
+    values[:n] = listed[:n]
+    return values
