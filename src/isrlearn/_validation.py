@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,20 +19,20 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
-def check_between(name: str, value: object, low: float, high: float) -> None:
+def check_between(name: str, value: Any, low: float, high: float) -> None:
     """Raise unless value is a number in [low, high]."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) <= high:
+    if not _is_number(value) or not low <= value <= high:
         bounds = f"in [{low:g}, {high:g}]" if np.isfinite(high) else f"at least {low:g}"
         raise ValueError(f"{name} must be a number {bounds}; got {value!r}")
 
 
-def check_n_components(value: object, n_features: int) -> None:
+def check_n_components(value: Any, n_features: int) -> None:
     """Raise unless value is None, a count up to n_features, or a fraction in (0, 1)."""
     if value is None:
         return
-    if isinstance(value, Integral) and not isinstance(value, bool) and 1 <= value <= n_features:
+    if _is_number(value, Integral) and 1 <= value <= n_features:
         return
-    if isinstance(value, Real) and not isinstance(value, Integral) and 0.0 < value < 1.0:
+    if _is_number(value) and not _is_number(value, Integral) and 0.0 < value < 1.0:
         return
     raise ValueError(
         f"n_components must be None, an int in [1, {n_features}] (the number of features) or a "
@@ -39,11 +40,11 @@ def check_n_components(value: object, n_features: int) -> None:
     )
 
 
-def check_n_spurious(value: object, bound: int, why: str) -> None:
+def check_n_spurious(value: Any, bound: int, why: str) -> None:
     """Raise unless value is "auto" or a count that the environments can show."""
     if isinstance(value, str) and value == "auto":
         return
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+    if not _is_number(value, Integral) or value < 0:
         raise ValueError(f"n_spurious must be 'auto' or an int of at least 0; got {value!r}")
     if value > bound:
         raise ValueError(f"n_spurious={value} is more than the {bound} possible here: {why}")
@@ -155,6 +156,11 @@ def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[ND
     if n_classes == 2 and coef.shape[0] == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
     return (coef[0], intercept) if n_classes is None else (coef, intercept)
+
+
+def _is_number(value: object, kind: type = Real) -> bool:
+    """Whether value is a number of a kind; True and False are not."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 def _show(name: object) -> str:

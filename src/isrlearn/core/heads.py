@@ -85,7 +85,7 @@ def _inverse_deviation(
     moments: Moments, basis: NDArray, dual: NDArray, removed: float
 ) -> NDArray[np.float64]:
     """One over the standard deviation of each erased column; zero where nothing is left."""
-    count, _, scatter = moments.total()
+    count, scatter = moments.total()[0], moments.total_scatter()
     cross = scatter @ dual  # (d, r)
     before = np.diag(scatter)
     after = before - 2 * removed * np.einsum("ij,ij->i", cross, basis)
@@ -100,7 +100,7 @@ def lda_head(
 ) -> tuple[NDArray, NDArray]:
     r"""Coefficients and intercepts of linear discriminant analysis, from moments alone.
 
-    .. math:: w_k = \Sigma^{-1} \mu_k, \quad b_k = \log \pi_k - \tfrac12 \mu_k^\top \Sigma^{-1} \mu_k
+    .. math:: w_k = \Sigma^{-1} \mu_k, \quad b_k = \log \pi_k - \tfrac12 w_k^\top \mu_k
 
     with the within-class covariance of all the rows; two classes give the one difference.
 
@@ -144,7 +144,7 @@ def ridge_head(
         Penalty on the squared coefficients in the head's coordinates, as in scikit-learn's Ridge.
     """
     d = moments.n_features - 1
-    _, mean, scatter = moments.total()
+    mean, scatter = moments.total()[1], moments.total_scatter()
     eraser, linear = coordinates.eraser, coordinates.linear
     if linear.ndim == 1:
         linear = np.diag(linear)

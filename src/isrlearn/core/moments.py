@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core._accumulate import Running, between, default_chunk_size
 from isrlearn.core.labels import encode
+
+_MEANS_ONLY = "these moments keep means only; make them with order=2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,7 @@ class Moments:
     @classmethod
     def from_data(
         cls,
-        X: ArrayLike,
+        X: Any,
         y: ArrayLike | None,
         environments: ArrayLike,
         *,
@@ -202,7 +205,7 @@ class Moments:
     def within(self) -> NDArray[np.float64]:
         """Within-cell scatter summed over the labelled cells, (d, d)."""
         if self.scatter is None:
-            raise ValueError("these moments keep means only; make them with order=2")
+            raise ValueError(_MEANS_ONLY)
         return self.scatter if self.pooled else self.scatter.sum(axis=(0, 1))
 
     def by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
@@ -222,6 +225,13 @@ class Moments:
         class_count, class_mean, scatter = self.by_class()
         count, mean, rows = between(class_count, class_mean, axis=0)
         return float(count), mean, None if scatter is None else scatter + _gram(rows)
+
+    def total_scatter(self) -> NDArray[np.float64]:
+        """Scatter of all the rows about their mean, (d, d)."""
+        scatter = self.total()[2]
+        if scatter is None:
+            raise ValueError(_MEANS_ONLY)
+        return scatter
 
     def map(self, matrix: ArrayLike) -> Moments:
         """Moments of ``x @ matrix`` from those of x."""

@@ -36,7 +36,7 @@ class RankTest:
     rank: int
     p_values: tuple[float, ...]
     level: float
-    spectrum: NDArray[np.float64]
+    spectrum: NDArray[np.floating]
     noise: float
     limit: int
 

@@ -92,6 +92,7 @@ def mean_subspace(
     >>> np.abs(found.basis.ravel()).tolist()
     [1.0, 0.0, 0.0]
     """
+    picked: NDArray | None
     if variant == "paper":
         picked = np.atleast_1d([-1] if classes is None else classes)
         rows = np.concatenate([_centred(moments.mean[k]) for k in picked])

@@ -52,16 +52,14 @@ def whitening(moments: Moments) -> Whitening:
     A direction with no variance inside the cells keeps a tiny one, so that a feature which is
     constant in each environment still counts as the clearest of shifts.
     """
-    _, _, total = moments.total()
-    within = moments.within()
-    scale = np.where(np.diag(within) > 0, np.diag(within), np.diag(total))
-    return _whitening_of(within / moments.dof, scale / moments.dof)
+    within, total = np.diag(moments.within()), np.diag(moments.total_scatter())
+    scale = np.where(within > 0, within, total)
+    return _whitening_of(moments.within() / moments.dof, scale / moments.dof)
 
 
 def total_whitening(moments: Moments) -> Whitening:
     """Whitening by the covariance of all the rows together."""
-    count, _, scatter = moments.total()
-    covariance = scatter / max(count - moments.ddof, 1.0)
+    covariance = moments.total_scatter() / max(moments.total()[0] - moments.ddof, 1.0)
     return _whitening_of(covariance, np.diag(covariance))
 
 
@@ -95,10 +93,7 @@ def principal_components(
         Number of directions, or the fraction of the variance in (0, 1) they must hold, or None
         for all with any variance.
     """
-    count, _, scatter = moments.total()
-    if scatter is None:
-        raise ValueError("these moments keep means only; make them with order=2")
-    values, vectors = linalg.eigh(scatter)
+    values, vectors = linalg.eigh(moments.total_scatter())
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     rank = int(np.count_nonzero(values > values[0] * len(values) * np.finfo(float).eps))
     if n_components is None:
@@ -108,7 +103,7 @@ def principal_components(
     else:
         p = int(n_components)
     p = max(1, min(p, rank))
-    return vectors[:, :p], values[:p] / max(count - moments.ddof, 1.0)
+    return vectors[:, :p], values[:p] / max(moments.total()[0] - moments.ddof, 1.0)
 
 
 def reliable_coordinates(moments: Moments, most: int = 200) -> Whitening:

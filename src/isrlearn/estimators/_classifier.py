@@ -23,7 +23,7 @@ from isrlearn.estimators._heads import (
     logistic,
     row_weights,
 )
-from isrlearn.estimators._recovery import Keep, Recovery, moments_for
+from isrlearn.estimators._recovery import Keep, Recovered, Recovery, moments_for
 
 _METHODS = ("mean", "cov", "multiclass")
 
@@ -37,7 +37,7 @@ def _has_probabilities(self: ISRClassifier) -> bool:
     return isinstance(self.head, str | tuple | LogisticRegression)
 
 
-class ISRClassifier(ClassifierMixin, BaseEstimator):
+class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     """Linear classifier that leaves out what changes between environments.
 
     Finds the directions along which the features of a class move between environments, takes
@@ -107,6 +107,10 @@ class ISRClassifier(ClassifierMixin, BaseEstimator):
     >>> clf.n_spurious_, clf.coef_.shape
     (2, (1, 5))
     """
+
+    classes_: NDArray
+    coef_: NDArray
+    intercept_: NDArray
 
     __metadata_request__fit = {"environments": True}
     __metadata_request__partial_fit = {"environments": True}
@@ -206,7 +210,7 @@ class ISRClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.environments_ = moments.classes, moments.environments
         if len(moments.classes) > 1 and moments.count.all() and self._compares(moments):
             return self._fold_moments(self._set(recovery, moments))
-        vars(self).pop("coef_", None)  # of fewer classes or environments than are known now
+        self.__dict__.pop("coef_", None)  # of fewer classes or environments than are known now
         return self
 
     @available_if(_from_moments)
@@ -215,21 +219,21 @@ class ISRClassifier(ClassifierMixin, BaseEstimator):
         self.n_features_in_ = moments.n_features
         return self._fold_moments(self._set(self._recovery(), moments))
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
+    def decision_function(self, X: Any) -> NDArray:
         """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
         self._check_fitted()
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         scores = X @ self.coef_.T.astype(X.dtype) + self.intercept_.astype(X.dtype)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: Any) -> NDArray:
         """Class of each row. No environments needed."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike) -> NDArray:
+    def predict_proba(self, X: Any) -> NDArray:
         """Probability of each class."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -237,7 +241,7 @@ class ISRClassifier(ClassifierMixin, BaseEstimator):
         return softmax(scores, axis=1)
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+    def predict_log_proba(self, X: Any) -> NDArray:
         """Logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
@@ -285,11 +289,9 @@ class ISRClassifier(ClassifierMixin, BaseEstimator):
     def _set(self, recovery: Recovery, moments: Moments) -> NDArray | None:
         """Store what the moments say of the subspace; return the principal directions."""
         check.check_classes(moments)
-        subspace, self.eraser_, components = recovery(moments)
-        self.moments_ = moments
-        self.classes_, self.environments_ = moments.classes, moments.environments
-        self.spurious_basis_, self.spectrum_ = subspace.basis, subspace.spectrum
-        self.n_spurious_, self.rank_test_ = subspace.rank, subspace.rank_test
+        subspace, eraser, components = recovery(moments)
+        self._store(moments, subspace, eraser)
+        self.classes_ = moments.classes
         return components
 
     def _fold_moments(self, components: NDArray | None) -> Self:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from isrlearn import _validation as check
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
+from isrlearn.core.rank import RankTest
 from isrlearn.core.subspace import (
     Subspace,
     covariance_subspace,
@@ -122,10 +123,28 @@ class Recovery:
 
     def _bound(self, K: int, E: int, d: int) -> tuple[int, str]:
         """Most spurious dimensions that can be asked for, and what sets that number."""
-        if self.method == "cov" or K * (E - 1) > d - 1:
+        if self.method == "cov" or d - 1 < K * (E - 1):
             return d - 1, f"one of the {d} dimensions at least must stay"
         classes = "" if K == 1 else f" in {K} classes"
         return K * (E - 1), f"the means of {E} environments{classes} span no more"
+
+
+class Recovered:
+    """What every fitted estimator knows of the subspace it took out."""
+
+    moments_: Moments
+    eraser_: Eraser
+    environments_: NDArray
+    spurious_basis_: NDArray
+    n_spurious_: int
+    spectrum_: NDArray
+    rank_test_: RankTest | None
+
+    def _store(self, moments: Moments, subspace: Subspace, eraser: Eraser) -> None:
+        self.moments_, self.eraser_ = moments, eraser
+        self.environments_ = moments.environments
+        self.spurious_basis_, self.spectrum_ = subspace.basis, subspace.spectrum
+        self.n_spurious_, self.rank_test_ = subspace.rank, subspace.rank_test
 
 
 def _cov(moments: Moments, r: int, classes: NDArray, variant: Any) -> Subspace:

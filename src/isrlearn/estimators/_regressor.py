@@ -14,7 +14,7 @@ from isrlearn import _validation as check
 from isrlearn.core.heads import head_coordinates, ridge_head
 from isrlearn.core.moments import Moments
 from isrlearn.estimators._heads import cell_weights, check_weights, fit_on_rows, row_weights
-from isrlearn.estimators._recovery import Keep, Recovery, moments_for
+from isrlearn.estimators._recovery import Keep, Recovered, Recovery, moments_for
 
 
 def _from_moments(self: ISRRegressor) -> bool:
@@ -22,7 +22,7 @@ def _from_moments(self: ISRRegressor) -> bool:
     return isinstance(self.head, str | tuple)
 
 
-class ISRRegressor(RegressorMixin, BaseEstimator):
+class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
     """Linear regression that leaves out what changes between environments.
 
     Finds the directions along which the mean of the features moves between environments
@@ -175,7 +175,7 @@ class ISRRegressor(RegressorMixin, BaseEstimator):
         self.n_features_in_ = moments.n_features - 1
         return self._fold_moments(self._set(self._recovery(), moments))
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: Any) -> NDArray:
         """``X @ coef_ + intercept_``. No environments needed."""
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -216,10 +216,8 @@ class ISRRegressor(RegressorMixin, BaseEstimator):
 
     def _set(self, recovery: Recovery, moments: Moments) -> NDArray | None:
         """Store what the moments say of the subspace; return the principal directions."""
-        subspace, self.eraser_, components = recovery(moments.columns(moments.n_features - 1))
-        self.moments_, self.environments_ = moments, moments.environments
-        self.spurious_basis_, self.spectrum_ = subspace.basis, subspace.spectrum
-        self.n_spurious_, self.rank_test_ = subspace.rank, subspace.rank_test
+        subspace, eraser, components = recovery(moments.columns(moments.n_features - 1))
+        self._store(moments, subspace, eraser)
         return components
 
     def _fold_moments(self, components: NDArray | None) -> Self:

@@ -14,12 +14,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from isrlearn import _validation as check
 from isrlearn.core.moments import Moments
-from isrlearn.estimators._recovery import Recovery, moments_for
+from isrlearn.estimators._recovery import Recovered, Recovery, moments_for
 
 _METHODS = ("mean", "cov", "multiclass", "regression")
 
 
-class ISRTransformer(TransformerMixin, BaseEstimator):
+class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
     """Features with their spurious part scaled down or left out.
 
     Parameters
@@ -125,7 +125,7 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
         self.n_features_in_ = moments.n_features
         return self._set(self._recovery(), moments)
 
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: Any) -> NDArray:
         """X with its spurious part scaled, or its invariant coordinates."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -159,10 +159,8 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
         return X, y
 
     def _set(self, recovery: Recovery, moments: Moments) -> Self:
-        subspace, self.eraser_, components = recovery(moments)
-        self.moments_ = moments
-        self.spurious_basis_, self.spectrum_ = subspace.basis, subspace.spectrum
-        self.n_spurious_, self.rank_test_ = subspace.rank, subspace.rank_test
+        subspace, eraser, components = recovery(moments)
+        self._store(moments, subspace, eraser)
         self._invariant = None
         if self.output == "invariant":
             span = np.eye(moments.n_features) if components is None else components
