@@ -2,6 +2,7 @@
 
 from isrlearn.datasets._data import EnvironmentData, Splits
 from isrlearn.datasets._truth import permute_spurious
+from isrlearn.datasets.digits import load_digits_on_paper
 from isrlearn.datasets.gaussian import gaussian_truth, make_gaussian_environments
 from isrlearn.datasets.multiclass import make_multiclass_unit_test
 from isrlearn.datasets.regression import make_regression_unit_test
@@ -12,6 +13,7 @@ __all__ = [
     "EnvironmentData",
     "Splits",
     "gaussian_truth",
+    "load_digits_on_paper",
     "make_gaussian_environments",
     "make_linear_unit_test",
     "make_multiclass_unit_test",
