@@ -19,6 +19,7 @@ Rank = int | Literal["auto"]
 
 #: Relative size below which a singular value is rounding, not signal.
 _NEGLIGIBLE = 1e-10
+_ALL_EQUAL = "no two environments have different covariances; use means instead"
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +220,8 @@ def covariance_subspace(
     weight = moments.count[picked][..., None, None]
     mean = (weight * covariance).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
     spread = covariance - mean
+    if np.abs(spread).max() <= _NEGLIGIBLE * np.abs(mean).max():
+        raise ValueError(_ALL_EQUAL)
     scatter = np.einsum("ke,keij,kejl->il", weight[..., 0, 0] / 2, spread, spread, optimize=True)
     values, vectors = linalg.eigh(scatter)
     spectrum, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
@@ -238,7 +241,7 @@ def _flag_mean(covariance: NDArray, n_spurious: int, pair: tuple[int, int] | Non
             order = np.argsort(-np.abs(values))
             found.append((np.abs(values[order]), vectors[:, order[:n_spurious]]))
     if not found:
-        raise ValueError("no two environments have different covariances; use means instead")
+        raise ValueError(_ALL_EQUAL)
     if len(found) == 1:
         return Subspace(found[0][1], found[0][1], found[0][0])
     return _row_space(np.concatenate([v.T for _, v in found]), n_spurious)
