@@ -1,0 +1,56 @@
+"""The README is true: its code runs, its commands exist, its numbers come out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from isrlearn.cli._app import COMMANDS
+from isrlearn.demo import repetition
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("source", EXAMPLES, ids=lambda source: f"{len(source)} characters")
+def test_examples_run(source, capsys):
+    exec(compile(source, "README.md", "exec"), {"__name__": "readme"})
+    assert capsys.readouterr().out
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 1
+
+
+def test_make_targets_and_commands_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^make ([a-z-]+)", README, flags=re.MULTILINE))
+    assert {"demo", "test"} <= targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+    commands = set(re.findall(r"`isr ([a-z]+)", README))
+    assert commands <= set(COMMANDS)
+
+
+def test_links_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    for link in links:
+        assert link.startswith("https://") or (ROOT / link).exists()
+    assert links
+
+
+@pytest.mark.parametrize(("score", "row"), [("worst", "worst group"), ("average", "average")])
+def test_numbers_of_the_demo(score, row, twenty_seeds):
+    line = next(line for line in README.splitlines() if line.startswith(f"| {row} |"))
+    printed = [float(number) for number in re.findall(r"\d\.\d+", line)]
+    computed = [*twenty_seeds.spread("plain", score), *twenty_seeds.spread("isr", score)]
+    # Solvers and BLAS differ in the last digits of a score over 500 images.
+    assert printed == pytest.approx(computed, abs=0.005)
+
+
+@pytest.fixture(scope="module")
+def twenty_seeds():
+    return repetition(0, 20)
