@@ -47,13 +47,14 @@ class Coordinates:
         lifted = coef @ self.linear.T if self.linear.ndim == 2 else coef * self.linear
         return self.eraser.fold(lifted, intercept - lifted @ self.eraser.center)
 
-    def map(self, moments: Moments) -> Moments:
-        """Moments of the features in these coordinates (not centred)."""
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """The whole linear map, (d, p): these coordinates are ``(X - center) @ matrix``."""
         eraser, linear = self.eraser, self.linear
         if linear.ndim == 1:
             linear = np.diag(linear)
         weight = (1.0 - eraser.scale) * (eraser.basis.T @ linear)
-        return moments.map(linear - eraser.dual @ weight)
+        return linear - eraser.dual @ weight
 
 
 def head_coordinates(
@@ -110,17 +111,21 @@ def lda_head(
         Of the original features.
     coordinates : Coordinates
     shrinkage : float, default=0.0
-        γ in [0, 1]: the covariance becomes (1−γ)Σ + γ·tr(Σ)/p·I in the head's coordinates.
+        γ in [0, 1]: the covariance becomes (1−γ)Σ + γ·tr(Σ)/p·I in the head's coordinates, p the
+        dimensions that the erasure leaves.
 
     Returns
     -------
     coef : ndarray of shape (K, d), or (1, d) for two classes
     intercept : ndarray of shape (K,) or (1,)
     """
-    count, mean, scatter = coordinates.map(moments).by_class()
+    matrix = coordinates.matrix
+    count, mean, scatter = moments.map(matrix).by_class()
     n, K = count.sum(), len(count)
-    mean = mean - (count / n) @ mean  # the coordinates are centred, their moments are not
-    covariance = scatter / max(n - moments.ddof * K, 1.0)
+    # The coordinates have their origin at the eraser's centre, not at reweighted moments' mean.
+    mean = mean - coordinates.eraser.center @ matrix
+    # A population's weights are shares: only their ratios may matter, however small they are.
+    covariance = scatter / (max(n - moments.ddof * K, 1.0) if moments.ddof else n)
     precision = _inverse(covariance, shrinkage)
     coef = mean @ precision
     intercept = np.log(count / n) - 0.5 * np.einsum("kp,kp->k", coef, mean)
@@ -145,10 +150,7 @@ def ridge_head(
     """
     d = moments.n_features - 1
     mean, scatter = moments.total()[1], moments.total_scatter()
-    eraser, linear = coordinates.eraser, coordinates.linear
-    if linear.ndim == 1:
-        linear = np.diag(linear)
-    factor = linear - eraser.dual @ ((1.0 - eraser.scale) * (eraser.basis.T @ linear))
+    factor = coordinates.matrix
     gram = factor.T @ scatter[:d, :d] @ factor
     w = _solve(gram + alpha * np.eye(len(gram)), factor.T @ scatter[:d, d])
     coef = factor @ w
