@@ -106,6 +106,8 @@ def _centre(
     for _ in range(2):
         weighted = block if w is None else block * w[:, None]
         step = np.add.reduceat(weighted, starts, axis=0, dtype=np.float64) / count[:, None]
+        # What is subtracted, float32 where the rows are, is what the mean must gain.
+        step = step.astype(block.dtype)
         mean += step
-        block -= np.repeat(step, rows, axis=0).astype(block.dtype)
+        block -= np.repeat(step, rows, axis=0)
     return mean
