@@ -53,7 +53,7 @@ def test_help_lists_the_commands_without_importing_them(isr, failing, monkeypatc
         assert entry.summary in out
 
 
-@pytest.mark.parametrize("name", ["demo"])
+@pytest.mark.parametrize("name", list(_app.COMMANDS))
 def test_summaries_are_the_commands_own(name):
     target, summary = _app.COMMANDS[name]
     module, _, attribute = target.partition(":")

@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 # The summaries stand here as well, so that the list of commands imports none of them.
 COMMANDS: dict[str, Entry] = {
-    "bench": Entry("isrlearn.cli.bench:bench", "Run the benchmarks and make their tables."),
+    "bench": Entry("isrlearn.cli.bench:bench", "Run the benchmarks of the paper."),
     "demo": Entry("isrlearn.cli.demo:demo", "Watch ISR fix a classifier that took a shortcut."),
 }
 
