@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.core.moments import Moments
+from isrlearn.core import Moments
 from isrlearn.datasets import _checks
 from isrlearn.datasets._classification import GaussianTruth
 from isrlearn.datasets._streams import Streams, Use

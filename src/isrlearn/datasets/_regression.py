@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.moments import Moments
+from isrlearn.core import Moments
 from isrlearn.datasets._truth import LinearTruth, span_of_shifts
 
 

@@ -18,7 +18,8 @@ PAPERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
     {"yellow paper": (0.80, 0.75, 0.60), "blue paper": (0.60, 0.65, 0.80)}
 )
 
-_ODD = 1
+# Which paper, by its place, goes with each class.
+_OWN_PAPER = {"odd": 0, "even": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +79,8 @@ def load_digits_on_paper(
     Returns
     -------
     Splits
-        X has 192 columns, ``X.reshape(-1, 8, 8, 3)`` are pictures; y is 1 for odd and 0 for even
-        digits; environments are names of papers. ``truth`` holds the digit and the colour of
-        each image.
+        X has 192 columns, ``X.reshape(-1, 8, 8, 3)`` are pictures; y is "odd" or "even";
+        environments are names of papers. ``truth`` holds the digit and the colour of each image.
 
     Notes
     -----
@@ -94,8 +94,8 @@ def load_digits_on_paper(
     >>> splits = load_digits_on_paper()
     >>> splits.train
     EnvironmentData(n_samples=1000, n_features=192, environments=['blue paper', 'yellow paper'])
-    >>> yellow = splits.train.environments == "yellow paper"
-    >>> (yellow == splits.train.y).mean().round(2)
+    >>> odd, yellow = splits.train.y == "odd", splits.train.environments == "yellow paper"
+    >>> (odd == yellow).mean().round(2)
     np.float64(0.95)
     """
     # Imported here: the package must not pay for scikit-learn until it is used.
@@ -112,10 +112,10 @@ def load_digits_on_paper(
     for i, use in enumerate((Use.TRAIN, Use.VALIDATION, Use.TEST)):
         rows = order[stops[i] : stops[i + 1]]
         rng = streams.generator(use)
-        sheet = _sheets(digits[rows] % 2, share if use is Use.TRAIN else 0.5, rng)
+        y = np.where(digits[rows] % 2, "odd", "even")
+        sheet = _sheets(y, share if use is Use.TRAIN else 0.5, rng)
         X, paper = _printed(images[rows] / 16, colours[sheet], *spread, rng)
-        truth = PaperTruth(digits[rows], paper)
-        parts.append(EnvironmentData(X, digits[rows] % 2, names[sheet], truth))
+        parts.append(EnvironmentData(X, y, names[sheet], PaperTruth(digits[rows], paper)))
     return Splits(*parts)
 
 
@@ -144,11 +144,10 @@ def _checked_papers(
     return np.array(list(papers)), np.array(colours)
 
 
-def _sheets(y: NDArray[np.int64], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def _sheets(y: NDArray[np.str_], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """The paper of each image: its own for exactly a share of each class, rounded."""
     sheet = np.empty(len(y), dtype=np.int64)
-    for label in (0, 1):
-        own = 0 if label == _ODD else 1
+    for label, own in _OWN_PAPER.items():
         rows = rng.permutation(np.flatnonzero(y == label))
         n_own = round(share * len(rows))
         sheet[rows[:n_own]], sheet[rows[n_own:]] = own, 1 - own
