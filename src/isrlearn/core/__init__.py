@@ -1,13 +1,13 @@
 """Moments, subspaces, erasers and closed-form heads: the maths, on NumPy and SciPy alone."""
 
 from isrlearn.core.angles import chordal_distance, principal_angles
+from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.heads import Coordinates, head_coordinates, lda_head, ridge_head
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, mean_rank
+from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
 from isrlearn.core.subspace import (
     Subspace,
-    covariance_subspace,
     mean_subspace,
     multiclass_subspace,
     regression_subspace,
@@ -22,8 +22,11 @@ __all__ = [
     "Subspace",
     "Whitening",
     "chordal_distance",
+    "covariance_rank",
     "covariance_subspace",
     "head_coordinates",
+    "joint_rank",
+    "joint_subspace",
     "lda_head",
     "mean_rank",
     "mean_subspace",

@@ -45,7 +45,7 @@ class Running:
             self.target = np.arange(slots)
             if pooled:
                 self.target = np.repeat([0, 1], [n_cells, n_other])
-            self.scatter = np.zeros((int(self.target.max(initial=-1)) + 1, d, d))
+            self.scatter = np.zeros((2 if pooled else slots, d, d))
         self.pooled = pooled
 
     def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:

@@ -73,3 +73,14 @@ def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, ND
     table = np.array([position[name] for name in found.tolist()], dtype=np.intp)
     codes[known] = table[inverse.ravel()] if len(table) else MISSING
     return names, codes
+
+
+def union(a: NDArray, b: NDArray) -> NDArray:
+    """Sorted names that either array of names has."""
+    if len(a) == len(b) and np.array_equal(a, b):
+        return a
+    if not len(a) or not len(b):  # an empty array's type says nothing
+        return a if len(a) else b
+    # As objects: NumPy would turn numbers into strings to join the two.
+    names = encode(np.concatenate([a.astype(object), b.astype(object)]))[0]
+    return names if object in (a.dtype, b.dtype) else names.astype(np.result_type(a, b))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isrlearn.core import _checks
 from isrlearn.core._accumulate import Running, between, default_chunk_size
-from isrlearn.core.labels import encode
+from isrlearn.core.labels import encode, union
 
 _MEANS_ONLY = "these moments keep means only; make them with order=2"
 
@@ -94,17 +95,14 @@ class Moments:
         chunk_size : int, optional
             Rows read at a time.
         """
-        if order not in (1, 2):
-            raise ValueError(f"order must be 1 or 2, got {order!r}")
+        _checks.check_reading(order, chunk_size)
         X = X if hasattr(X, "shape") else np.asarray(X)
         n, d = X.shape
         classes, class_codes = encode(np.zeros(n, dtype=int) if y is None else y)
         names, codes = encode(environments)
-        _check_lengths(n, class_codes, codes)
-        if (class_codes < 0).any():
-            raise ValueError(f"the class of row {np.argmin(class_codes)} is missing")
-        extra = None if targets is None else np.asarray(targets).reshape(n, -1)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        _checks.check_rows(n, class_codes, codes, weight)
+        extra = None if targets is None else np.asarray(targets).reshape(n, -1)
         K, E = len(classes), len(names)
         # One slot a cell; unlabelled rows of class k go to slot K·E + k.
         slots = np.where(codes < 0, K * E + class_codes, class_codes * E + codes)
@@ -123,7 +121,8 @@ class Moments:
         K, E = len(classes), len(names)
         d = running.mean.shape[-1]
         cells, rest = slice(0, K * E), slice(K * E, None)
-        _check_finite(running.mean[cells].reshape(K, E, d), classes, names)
+        _checks.check_finite(running.mean[cells].reshape(K, E, d), classes, names)
+        _checks.check_finite(running.mean[rest].reshape(K, 1, d), classes, None)
         inner, outer = running.scatters(K, E)
         unlabelled = None
         if running.count[rest].any():
@@ -268,9 +267,9 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
-        _check_mergeable(self, other)
-        classes = _union(self.classes, other.classes)
-        names = _union(self.environments, other.environments)
+        _checks.check_mergeable(self, other)
+        classes = union(self.classes, other.classes)
+        names = union(self.environments, other.environments)
         a, b = self._spread(classes, names), other._spread(classes, names)
         count = np.stack([a.count, b.count])
         _, mean, rows = between(count, np.stack([a.mean, b.mean]), axis=0)
@@ -319,36 +318,3 @@ def _gram(rows: NDArray) -> NDArray:
     """Scatter of a stack of rows, whatever their leading axes."""
     flat = rows.reshape(-1, rows.shape[-1])
     return flat.T @ flat
-
-
-def _union(a: NDArray, b: NDArray) -> NDArray:
-    return a if len(a) == len(b) and np.array_equal(a, b) else np.union1d(a, b)
-
-
-def _check_lengths(n: int, classes: NDArray, environments: NDArray) -> None:
-    for name, codes in (("y", classes), ("environments", environments)):
-        if codes.shape != (n,):
-            raise ValueError(f"{name} has shape {codes.shape}, but X has {n} rows")
-
-
-def _check_finite(mean: NDArray, classes: NDArray, environments: NDArray) -> None:
-    bad = np.argwhere(~np.isfinite(mean))
-    if len(bad):
-        k, e, j = bad[0]
-        raise ValueError(
-            f"feature {j} holds NaN or infinity in class {classes[k]!r}, environment "
-            f"{environments[e]!r}; drop or impute those rows"
-        )
-
-
-def _check_mergeable(a: Moments, b: Moments) -> None:
-    if a.n_features != b.n_features:
-        raise ValueError(f"moments of {a.n_features} and of {b.n_features} features do not add up")
-    kinds = [
-        "no scatter" if m.scatter is None else "a pooled scatter" if m.pooled else "cell scatters"
-        for m in (a, b)
-    ]
-    if kinds[0] != kinds[1]:
-        raise ValueError(f"moments with {kinds[0]} and with {kinds[1]} do not add up")
-    if a.ddof != b.ddof:
-        raise ValueError("moments of a sample and of a population do not add up")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from isrlearn.core._accumulate import between
 from isrlearn.core.moments import Moments
+from isrlearn.core.shifts import Shifts, covariance_shifts, joint_shifts, mean_shifts
 from isrlearn.core.whiten import reliable_coordinates
+
+#: Squared shifts below this share of the largest are rounding (populations have no noise).
+_NEGLIGIBLE = 1e-20
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class RankTest:
     level : float
         Level of each step.
     spectrum : ndarray of shape (m,)
-        Squared shift of the cell means along each direction, in units of its sampling variance.
+        Squared shift along each direction, in units of its sampling variance.
     noise : float
         Largest such value expected from sampling noise alone.
     limit : int
@@ -44,13 +48,6 @@ class RankTest:
     def limited(self) -> bool:
         """Whether the environments, not the data, set the rank: more of them may show more."""
         return self.rank == self.limit
-
-
-def shift_rows(moments: Moments, classes: NDArray | None = None) -> NDArray[np.float64]:
-    """Deviations of the cell means from their class mean, weighted by root counts, (K·E, d)."""
-    picked = slice(None) if classes is None else classes
-    _, _, rows = between(moments.count[picked], moments.mean[picked], axis=1)
-    return rows.reshape(-1, moments.n_features)
 
 
 def mean_rank(moments: Moments, classes: NDArray | None = None, *, level: float = 0.01) -> RankTest:
@@ -75,26 +72,117 @@ def mean_rank(moments: Moments, classes: NDArray | None = None, *, level: float 
     level : float, default=0.01
         Level of each step of the sequence.
     """
-    count = moments.count if classes is None else moments.count[classes]
-    coordinates = reliable_coordinates(moments)
-    rows = shift_rows(moments, classes) @ coordinates.factor
+    factor = reliable_coordinates(moments).factor
+    rows = mean_shifts(moments, classes).means @ factor
     t = np.linalg.svd(rows, compute_uv=False) ** 2
-    p = rows.shape[1]
-    q = int(np.count_nonzero(count) - np.count_nonzero(count.any(axis=1)))
+    p, q = rows.shape[1], _degrees(moments, classes)
     limit = min(p, q)
     if moments.ddof == 0:
-        rank = int(np.count_nonzero(t > t.max(initial=0.0) * 1e-20)) if limit else 0
-        return RankTest(min(rank, limit), (), level, t[:limit], 0.0, limit)
+        return _numerical(t[:limit], limit, level)
+    rank, p_values = _first_accepted(
+        lambda r: _trace_p_value(t[r:].sum(), p - r, q - r, moments.dof), limit, level
+    )
+    noise = _mean_edge(p - rank, max(q - rank, 0))
+    return RankTest(rank, p_values, level, t[:limit], noise, limit)
+
+
+def covariance_rank(
+    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01
+) -> RankTest:
+    r"""Number of dimensions in which cell covariances differ between environments.
+
+    In whitened features, on the m directions outside the r that move most,
+
+    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar\Sigma_k) N \|_F^2
+              \sim \chi^2_{q m (m+1)/2} .
+
+    The chi-square law is that of large cells. Its mean is replaced by the exact one of the
+    (matrix beta) null distribution and its degrees of freedom by those of a variance inflated by
+    2m/n a cell, so that the level holds when cells are not much larger than m. Gaussian features
+    are assumed; heavy tails make covariances vary more and the test too eager: use the
+    permutation form there.
+
+    Parameters are those of `mean_rank`; the moments need a scatter a cell.
+    """
+    return _shift_rank(moments, classes, level, covariance_shifts)
+
+
+def joint_rank(
+    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01
+) -> RankTest:
+    """Number of dimensions in which means or covariances differ between environments.
+
+    The smallest number that leaves neither a significant shift of means nor one of covariances,
+    each tested at half the level as in `mean_rank` (with no credit for directions chosen by
+    their means: they may have been chosen by covariances) and `covariance_rank`.
+    """
+    return _shift_rank(moments, classes, level, joint_shifts)
+
+
+def _shift_rank(
+    moments: Moments,
+    classes: NDArray | None,
+    level: float,
+    shifts_of: Callable[[Moments, NDArray | None], Shifts],
+) -> RankTest:
+    cell = _cell_degrees(moments, classes)
+    factor = reliable_coordinates(moments, smallest_cell=float(cell.min())).factor
+    shifts = shifts_of(moments.map(factor), classes)
+    p, q = factor.shape[1], _degrees(moments, classes)
+    spectrum = np.linalg.eigvalsh(shifts.scatter())[::-1]
+    if moments.ddof == 0:
+        return _numerical(spectrum, p, level)
+    tests = bool(len(shifts.means)) + bool(len(shifts.covariances))
+
+    def p_value(r: int) -> float:
+        rest = shifts.outside(shifts.leading(r))
+        values = [1.0]
+        if len(rest.means):
+            values.append(_trace_p_value(np.sum(rest.means**2), p - r, q, moments.dof))
+        if len(rest.covariances):
+            values.append(_covariance_p_value(np.sum(rest.covariances**2), p - r, cell))
+        return min(1.0, tests * min(values))
+
+    rank, p_values = _first_accepted(p_value, p, level)
+    noise = (_mean_edge(p, q) if len(shifts.means) else 0.0) + (
+        # Edge for p rows of p·q entries of variance one half.
+        p / 2 * (1 + np.sqrt(q)) ** 2 if len(shifts.covariances) else 0.0
+    )
+    return RankTest(rank, p_values, level, spectrum, float(noise), p)
+
+
+def _first_accepted(
+    p_value: Callable[[int], float], limit: int, level: float
+) -> tuple[int, tuple[float, ...]]:
+    """Smallest rank whose p-value exceeds the level, and the p-values up to there."""
     p_values: list[float] = []
-    rank = 0
-    while rank < limit:
-        p_values.append(_trace_p_value(t[rank:].sum(), p - rank, q - rank, moments.dof))
+    for rank in range(limit):
+        p_values.append(p_value(rank))
         if p_values[-1] > level:
-            break
-        rank += 1
-    # Edge of the Marchenko-Pastur law of the dimensions that are left.
-    noise = (np.sqrt(p - rank) + np.sqrt(max(q - rank, 0))) ** 2
-    return RankTest(rank, tuple(p_values), level, t[:limit], float(noise), limit)
+            return rank, tuple(p_values)
+    return limit, tuple(p_values)
+
+
+def _numerical(spectrum: NDArray, limit: int, level: float) -> RankTest:
+    """Rank of exact moments: what is not rounding."""
+    rank = int(np.count_nonzero(spectrum > spectrum.max(initial=0.0) * _NEGLIGIBLE))
+    return RankTest(min(rank, limit), (), level, spectrum, 0.0, limit)
+
+
+def _degrees(moments: Moments, classes: NDArray | None) -> int:
+    """Independent shifts: the cells of each class less one."""
+    count = moments.count if classes is None else moments.count[classes]
+    return int(np.count_nonzero(count) - np.count_nonzero(count.any(axis=1)))
+
+
+def _cell_degrees(moments: Moments, classes: NDArray | None) -> NDArray:
+    """Degrees of freedom of each cell's covariance, (K, E)."""
+    return (moments.count if classes is None else moments.count[classes]) - moments.ddof
+
+
+def _mean_edge(p: int, q: int) -> float:
+    """Edge of the Marchenko-Pastur law: the largest squared shift of pure noise."""
+    return float((np.sqrt(p) + np.sqrt(q)) ** 2)
 
 
 def _trace_p_value(statistic: float, p: int, q: int, dof: float) -> float:
@@ -107,3 +195,17 @@ def _trace_p_value(statistic: float, p: int, q: int, dof: float) -> float:
     dof2 = 4 + (p * q + 2) / (b - 1)
     scale = p * q * (dof2 - 2) / (2 * n * dof2)
     return float(stats.f.sf(statistic / dof / scale, p * q, dof2))
+
+
+def _covariance_p_value(statistic: float, p: int, cell: NDArray) -> float:
+    """Upper tail of the summed squared covariance shifts under equal Gaussian covariances."""
+    total = cell.sum(axis=1, keepdims=True)
+    share = cell / total
+    a, t = cell / 2, total / 2
+    # E tr(B²) of the matrix beta B = share · S̄^(-1/2) S S̄^(-1/2), by zonal polynomials.
+    square = a * (a + 1) / (t * (t + 1)) * p * (p + 2) / 3
+    square = square - a * (a - 0.5) / (t * (t - 0.5)) * p * (p - 1) / 3
+    mean = np.sum(cell / 2 * (square / share**2 - p))
+    variance = np.sum((1 - share) * p * (p + 1) * (1 + 2 * p / cell))
+    degrees = 2 * mean**2 / variance
+    return float(stats.chi2.sf(statistic / mean * degrees, degrees))

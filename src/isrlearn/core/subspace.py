@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, mean_rank, shift_rows
+from isrlearn.core.rank import RankTest, mean_rank
+from isrlearn.core.shifts import mean_shifts
 from isrlearn.core.whiten import Whitening, well_sampled, whitening
 
 Variant = Literal["pooled", "paper"]
 Rank = int | Literal["auto"]
 
 #: Relative size below which a singular value is rounding, not signal.
-_NEGLIGIBLE = 1e-10
-_ALL_EQUAL = "no two environments have different covariances; use means instead"
+NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +98,11 @@ def mean_subspace(
         coordinates = None
     else:
         picked = None if classes is None else np.atleast_1d(classes)
-        rows = shift_rows(moments, picked)
-        coordinates = _coordinates(moments)
+        rows = mean_shifts(moments, picked).means
+        coordinates = coordinates_of(moments)
     test = mean_rank(moments, picked, level=level) if n_spurious == "auto" else None
     limit = _spannable(moments, picked)
-    return _row_space(rows, _rank(n_spurious, test, limit), coordinates, test)
+    return row_space(rows, _rank(n_spurious, test, limit), coordinates, test)
 
 
 def multiclass_subspace(
@@ -138,9 +136,9 @@ def multiclass_subspace(
     if variant == "pooled":
         return mean_subspace(moments, n_spurious, classes=every, level=level)
     test = mean_rank(moments, every, level=level) if n_spurious == "auto" else None
-    directions = [_row_space(_centred(moments.mean[k]), None).basis.T for k in every]
+    directions = [row_space(_centred(moments.mean[k]), None).basis.T for k in every]
     rank = _rank(n_spurious, test, _spannable(moments, every))
-    return _row_space(np.concatenate(directions), rank, None, test)
+    return row_space(np.concatenate(directions), rank, None, test)
 
 
 def regression_subspace(
@@ -170,88 +168,11 @@ def regression_subspace(
     return mean_subspace(moments, n_spurious, variant=variant, level=level)
 
 
-def covariance_subspace(
-    moments: Moments,
-    n_spurious: int,
-    *,
-    classes: ArrayLike | None = None,
-    pair: tuple[int, int] | None = None,
-    variant: Variant = "pooled",
-) -> Subspace:
-    r"""Span of the differences of the cell covariances between environments (ISR-Cov, Algorithm 2).
-
-    ``variant="paper"``: for a pair of environments the eigenvectors of
-    :math:`\Sigma_a - \Sigma_b` with the largest absolute eigenvalues; over several pairs and
-    classes, the flag mean of these subspaces (the paper's robust form; the flag mean of the
-    invariant complements is its complement). Pairs whose covariances are equal are left out.
-    ``variant="pooled"``, ours: the leading eigenvectors of
-
-    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} (\Sigma_{ke} - \bar\Sigma_k)^2
-
-    in coordinates whitened by the pooled within-cell covariance where rows allow.
-
-    Parameters
-    ----------
-    moments : Moments
-        With a scatter a cell (``order=2``).
-    n_spurious : int
-        Dimensions to find.
-    classes : array-like of int, optional
-        Positions of the classes to use; all by default.
-    pair : (int, int), optional
-        Positions of the two environments to compare ("paper" only); all pairs by default.
-    variant : {"pooled", "paper"}, default="pooled"
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> covariance = np.stack([np.diag([1.0, 1.0]), np.diag([1.0, 4.0])])[None]
-    >>> moments = Moments.population(np.zeros((1, 2, 2)), covariance)
-    >>> np.abs(covariance_subspace(moments, 1).basis.ravel()).round(12).tolist()
-    [0.0, 1.0]
-    """
-    picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
-    covariance = moments.covariance[picked]
-    if variant == "paper":
-        return _flag_mean(covariance, n_spurious, pair)
-    coordinates = _coordinates(moments)
-    if coordinates is not None:
-        covariance = coordinates.factor.T @ covariance @ coordinates.factor
-    weight = moments.count[picked][..., None, None]
-    mean = (weight * covariance).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
-    spread = covariance - mean
-    if np.abs(spread).max() <= _NEGLIGIBLE * np.abs(mean).max():
-        raise ValueError(_ALL_EQUAL)
-    scatter = np.einsum("ke,keij,kejl->il", weight[..., 0, 0] / 2, spread, spread, optimize=True)
-    values, vectors = linalg.eigh(scatter)
-    spectrum, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    return _oblique(vectors[:, :n_spurious], coordinates, spectrum, None)
-
-
-def _flag_mean(covariance: NDArray, n_spurious: int, pair: tuple[int, int] | None) -> Subspace:
-    """Flag mean over classes and pairs of the leading eigenvectors of covariance differences."""
-    pairs = list(combinations(range(covariance.shape[1]), 2)) if pair is None else [pair]
-    found: list[tuple[NDArray, NDArray]] = []
-    for cells in covariance:
-        for a, b in pairs:
-            difference = cells[a] - cells[b]
-            if np.abs(difference).max() <= _NEGLIGIBLE * np.abs(cells[a]).max():
-                continue
-            values, vectors = linalg.eigh(difference)
-            order = np.argsort(-np.abs(values))
-            found.append((np.abs(values[order]), vectors[:, order[:n_spurious]]))
-    if not found:
-        raise ValueError(_ALL_EQUAL)
-    if len(found) == 1:
-        return Subspace(found[0][1], found[0][1], found[0][0])
-    return _row_space(np.concatenate([v.T for _, v in found]), n_spurious)
-
-
 def _centred(mean: NDArray) -> NDArray:
     return mean - mean.mean(axis=0)
 
 
-def _coordinates(moments: Moments) -> Whitening | None:
+def coordinates_of(moments: Moments) -> Whitening | None:
     """Whitening where the moments have a scatter and rows enough for it."""
     return whitening(moments) if moments.scatter is not None and well_sampled(moments) else None
 
@@ -267,7 +188,7 @@ def _rank(n_spurious: Rank, test: RankTest | None, limit: int) -> int:
     return min(wanted, limit)
 
 
-def _row_space(
+def row_space(
     rows: NDArray,
     rank: int | None,
     coordinates: Whitening | None = None,
@@ -276,12 +197,12 @@ def _row_space(
     """Subspace of the leading right singular vectors of rows; of all nonzero ones without rank."""
     z = rows if coordinates is None else rows @ coordinates.factor
     _, s, Vt = np.linalg.svd(z, full_matrices=False)
-    real = int(np.count_nonzero(s > s.max(initial=0.0) * _NEGLIGIBLE))
+    real = int(np.count_nonzero(s > s.max(initial=0.0) * NEGLIGIBLE))
     rank = real if rank is None else min(rank, real)
-    return _oblique(Vt[:rank].T, coordinates, s**2, test)
+    return oblique(Vt[:rank].T, coordinates, s**2, test)
 
 
-def _oblique(
+def oblique(
     Q: NDArray, coordinates: Whitening | None, spectrum: NDArray, test: RankTest | None
 ) -> Subspace:
     """Subspace spanned by orthonormal Q of the coordinates, seen from the original features."""

@@ -12,6 +12,10 @@ from isrlearn.core.moments import Moments
 
 #: Rows a feature that make the pooled within-cell covariance worth inverting.
 ROWS_PER_FEATURE = 10
+#: Rows of the smallest cell a feature that make its covariance worth comparing.
+ROWS_PER_CELL_FEATURE = 2
+#: Most principal components that are looked at where rows are too few for all features.
+_MOST = 200
 #: Smallest eigenvalue of a correlation matrix taken at face value. Below it a direction has no
 #: variance inside the cells, and only its differences between cells matter.
 _FLOOR = 1e-10
@@ -106,11 +110,15 @@ def principal_components(
     return vectors[:, :p], values[:p] / max(moments.total()[0] - moments.ddof, 1.0)
 
 
-def reliable_coordinates(moments: Moments, most: int = 200) -> Whitening:
-    """Whitened coordinates for tests: all of them, or leading components where rows are few."""
-    if well_sampled(moments):
+def reliable_coordinates(moments: Moments, *, smallest_cell: float = np.inf) -> Whitening:
+    """Whitened coordinates where rows allow: all of them, or leading principal components.
+
+    `smallest_cell` are the degrees of freedom of the smallest covariance to be compared there.
+    """
+    enough = max(1.0, smallest_cell // ROWS_PER_CELL_FEATURE)
+    if well_sampled(moments) and (moments.ddof == 0 or moments.n_features <= enough):
         return whitening(moments)
-    p = int(min(most, max(1, moments.dof // ROWS_PER_FEATURE)))
+    p = int(min(_MOST, enough, max(1.0, moments.dof // ROWS_PER_FEATURE)))
     components, _ = principal_components(moments, p)
     inner = whitening(moments.map(components))
     return Whitening(components @ inner.factor, inner.inverse @ components.T)

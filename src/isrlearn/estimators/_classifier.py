@@ -25,7 +25,7 @@ from isrlearn.estimators._heads import (
 )
 from isrlearn.estimators._recovery import Keep, Recovered, Recovery, moments_for
 
-_METHODS = ("mean", "cov", "multiclass")
+_METHODS = ("mean", "cov", "multiclass", "joint")
 
 
 def _from_moments(self: ISRClassifier) -> bool:
@@ -46,12 +46,12 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : {"mean", "cov", "multiclass"}, default="mean"
+    method : {"mean", "cov", "multiclass", "joint"}, default="mean"
         What is compared between environments: the means of a class (ISR-Mean), its covariances
-        (ISR-Cov), or the means of all classes (ISR-Multiclass; the same as "mean" in the pooled
-        variant).
+        (ISR-Cov), the means of all classes (ISR-Multiclass; the same as "mean" in the pooled
+        variant), or means and covariances together (ours, "joint").
     n_spurious : int or "auto", default="auto"
-        Number of spurious dimensions. "auto" tests for it at level 0.01; not with "cov".
+        Number of spurious dimensions. "auto" tests for it at level 0.01.
     scale : float, default=0.0
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
     n_components : int or float, optional

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn import _validation as check
+from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
 from isrlearn.core.subspace import (
     Subspace,
-    covariance_subspace,
     mean_subspace,
     multiclass_subspace,
     regression_subspace,
@@ -24,6 +24,9 @@ from isrlearn.core.subspace import (
 from isrlearn.core.whiten import ROWS_PER_FEATURE, principal_components
 
 Keep = Literal["mean", "pooled", "cell"]
+
+#: Methods that compare covariances: they need a scatter, and two rows, in each cell.
+_SECOND_ORDER = ("cov", "joint")
 
 
 @dataclass(frozen=True)
@@ -47,16 +50,14 @@ class Recovery:
         method = estimator.method if method is None else method
         check.check_choice("method", method, methods)
         check.check_choice("variant", estimator.variant, ("pooled", "paper"))
+        if method == "joint" and estimator.variant == "paper":
+            raise ValueError("method='joint' is not in the paper: it has no variant='paper'")
         check.check_between("scale", estimator.scale, 0.0, 1.0)
         condition_on = getattr(estimator, "condition_on", None)
         if condition_on is not None and method not in ("mean", "cov"):
             raise ValueError(
                 f"condition_on={condition_on!r} goes with method 'mean' or 'cov'; {method!r} "
                 "uses all the rows"
-            )
-        if method == "cov" and estimator.n_spurious == "auto":
-            raise ValueError(
-                "n_spurious='auto' tests the means; with method='cov' give n_spurious as an int"
             )
         return cls(
             method,
@@ -70,7 +71,7 @@ class Recovery:
     def least(self, n: float, n_features: int) -> Keep:
         """The least the moments must keep of the scatter, for the subspace alone."""
         check.check_n_components(self.n_components, n_features)
-        if self.method == "cov":
+        if self.method in _SECOND_ORDER:
             return "cell"
         whitened = self.variant == "pooled" and n >= ROWS_PER_FEATURE * n_features
         return "pooled" if self.n_spurious == "auto" or self.n_components or whitened else "mean"
@@ -78,7 +79,7 @@ class Recovery:
     def __call__(self, moments: Moments) -> tuple[Subspace, Eraser, NDArray | None]:
         """Subspace and eraser in the original features, and the principal directions if any."""
         classes = self._classes(moments)
-        check.check_cells(moments, classes, least=2 if self.method == "cov" else 1)
+        check.check_cells(moments, classes, least=2 if self.method in _SECOND_ORDER else 1)
         components = None
         reduced = moments
         if self.n_components is not None:
@@ -123,7 +124,7 @@ class Recovery:
 
     def _bound(self, K: int, E: int, d: int) -> tuple[int, str]:
         """Most spurious dimensions that can be asked for, and what sets that number."""
-        if self.method == "cov" or d - 1 < K * (E - 1):
+        if self.method in _SECOND_ORDER or d - 1 < K * (E - 1):
             return d - 1, f"one of the {d} dimensions at least must stay"
         classes = "" if K == 1 else f" in {K} classes"
         return K * (E - 1), f"the means of {E} environments{classes} span no more"
@@ -147,8 +148,12 @@ class Recovered:
         self.n_spurious_, self.rank_test_ = subspace.rank, subspace.rank_test
 
 
-def _cov(moments: Moments, r: int, classes: NDArray, variant: Any) -> Subspace:
+def _cov(moments: Moments, r: Any, classes: NDArray, variant: Any) -> Subspace:
     return covariance_subspace(moments, r, classes=classes, variant=variant)
+
+
+def _joint(moments: Moments, r: Any, classes: NDArray, variant: Any) -> Subspace:
+    return joint_subspace(moments, r, classes=classes)
 
 
 def _mean(moments: Moments, r: Any, classes: NDArray, variant: Any) -> Subspace:
@@ -166,6 +171,7 @@ def _regression(moments: Moments, r: Any, classes: NDArray, variant: Any) -> Sub
 _METHODS: dict[str, Callable[[Moments, Any, NDArray, Any], Subspace]] = {
     "mean": _mean,
     "cov": _cov,
+    "joint": _joint,
     "multiclass": _multiclass,
     "regression": _regression,
 }

@@ -16,7 +16,7 @@ from isrlearn import _validation as check
 from isrlearn.core.moments import Moments
 from isrlearn.estimators._recovery import Recovered, Recovery, moments_for
 
-_METHODS = ("mean", "cov", "multiclass", "regression")
+_METHODS = ("mean", "cov", "multiclass", "joint", "regression")
 
 
 class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
@@ -24,11 +24,12 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : {"mean", "cov", "multiclass", "regression"}, default="mean"
+    method : {"mean", "cov", "multiclass", "joint", "regression"}, default="mean"
         What is compared between environments: class means, class covariances, the means of all
-        classes (Algorithm 3), or plain means ("regression": y is ignored and may be None).
+        classes (Algorithm 3), means and covariances together (ours), or plain means
+        ("regression": y is ignored and may be None).
     n_spurious : int or "auto", default="auto"
-        Number of spurious dimensions; "auto" tests for it (not with "cov").
+        Number of spurious dimensions; "auto" tests for it at level 0.01.
     scale : float, default=0.0
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
     n_components : int or float, optional

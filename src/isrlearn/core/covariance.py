@@ -1,0 +1,142 @@
+"""Subspaces from covariances, alone or together with means."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from isrlearn.core.moments import Moments
+from isrlearn.core.rank import RankTest, covariance_rank, joint_rank
+from isrlearn.core.shifts import Shifts, covariance_shifts, joint_shifts
+from isrlearn.core.subspace import (
+    NEGLIGIBLE,
+    Rank,
+    Subspace,
+    Variant,
+    coordinates_of,
+    oblique,
+    row_space,
+)
+from isrlearn.core.whiten import Whitening, reliable_coordinates
+
+_ALL_EQUAL = "no two environments have different covariances; use means instead"
+
+
+def covariance_subspace(
+    moments: Moments,
+    n_spurious: Rank = "auto",
+    *,
+    classes: ArrayLike | None = None,
+    pair: tuple[int, int] | None = None,
+    variant: Variant = "pooled",
+    level: float = 0.01,
+) -> Subspace:
+    r"""Span of the differences of the cell covariances between environments (ISR-Cov, Algorithm 2).
+
+    ``variant="paper"``: for a pair of environments the eigenvectors of
+    :math:`\Sigma_a - \Sigma_b` with the largest absolute eigenvalues; over several pairs and
+    classes, the flag mean of these subspaces (the paper's robust form; the flag mean of the
+    invariant complements is its complement). Pairs whose covariances are equal are left out.
+    ``variant="pooled"``, ours: the orthonormal N with the largest
+
+    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar\Sigma_k) N \|_F^2
+
+    in coordinates whitened by the pooled within-cell covariance where rows allow.
+
+    Parameters
+    ----------
+    moments : Moments
+        With a scatter a cell (``order=2``).
+    n_spurious : int or "auto", default="auto"
+        Dimensions to find; "auto" tests for them (`covariance_rank`).
+    classes : array-like of int, optional
+        Positions of the classes to use; all by default.
+    pair : (int, int), optional
+        Positions of the two environments to compare ("paper" only); all pairs by default.
+    variant : {"pooled", "paper"}, default="pooled"
+    level : float, default=0.01
+        Level of the rank test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> covariance = np.stack([np.diag([1.0, 1.0]), np.diag([1.0, 4.0])])[None]
+    >>> moments = Moments.population(np.zeros((1, 2, 2)), covariance)
+    >>> np.abs(covariance_subspace(moments, 1).basis.ravel()).round(12).tolist()
+    [0.0, 1.0]
+    """
+    picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
+    test = covariance_rank(moments, picked, level=level) if n_spurious == "auto" else None
+    rank = test.rank if test is not None else int(n_spurious)
+    if variant == "paper":
+        return _flag_mean(moments.covariance[picked], rank, pair, test)
+    coordinates = coordinates_of(moments)
+    mapped = moments if coordinates is None else moments.map(coordinates.factor)
+    shifts = covariance_shifts(mapped, picked)
+    largest = np.abs(mapped.within()).max() / np.sqrt(mapped.dof)  # of a shift as large as Σ
+    if np.abs(shifts.covariances).max() <= NEGLIGIBLE * largest:
+        raise ValueError(_ALL_EQUAL)
+    return _leading(shifts, rank, coordinates, test)
+
+
+def joint_subspace(
+    moments: Moments,
+    n_spurious: Rank = "auto",
+    *,
+    classes: ArrayLike | None = None,
+    level: float = 0.01,
+) -> Subspace:
+    """Span of what moves between environments, in means or in covariances (ours).
+
+    One objective for both, each shift in units of its sampling noise (`Shifts.leading`), in
+    features whitened by the pooled within-cell covariance: whichever moment carries the signal
+    is used. With rows too few for whitening, it is found among leading principal components.
+
+    Parameters are those of `mean_subspace`; the moments need a scatter a cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean = np.zeros((1, 2, 3))
+    >>> mean[0, 1, 0] = 1.0  # the mean moves along the first axis, the variance along the second
+    >>> covariance = np.stack([np.eye(3), np.diag([1.0, 4.0, 1.0])])[None]
+    >>> found = joint_subspace(Moments.population(mean, covariance), n_spurious=2)
+    >>> (found.basis @ found.basis.T).round(9).diagonal().tolist()
+    [1.0, 1.0, 0.0]
+    """
+    picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
+    test = joint_rank(moments, picked, level=level) if n_spurious == "auto" else None
+    rank = test.rank if test is not None else int(n_spurious)
+    coordinates = reliable_coordinates(moments)
+    return _leading(joint_shifts(moments.map(coordinates.factor), picked), rank, coordinates, test)
+
+
+def _leading(
+    shifts: Shifts, rank: int, coordinates: Whitening | None, test: RankTest | None
+) -> Subspace:
+    spectrum = np.maximum(linalg.eigvalsh(shifts.scatter())[::-1], 0.0)
+    return oblique(shifts.leading(rank), coordinates, spectrum, test)
+
+
+def _flag_mean(
+    covariance: NDArray, rank: int, pair: tuple[int, int] | None, test: RankTest | None
+) -> Subspace:
+    """Flag mean over classes and pairs of the leading eigenvectors of covariance differences."""
+    pairs = list(combinations(range(covariance.shape[1]), 2)) if pair is None else [pair]
+    found: list[tuple[NDArray, NDArray]] = []
+    for cells in covariance:
+        for a, b in pairs:
+            difference = cells[a] - cells[b]
+            if np.abs(difference).max() <= NEGLIGIBLE * np.abs(cells[a]).max():
+                continue
+            values, vectors = linalg.eigh(difference)
+            order = np.argsort(-np.abs(values))
+            found.append((np.abs(values[order]), vectors[:, order[:rank]]))
+    if not found:
+        raise ValueError(_ALL_EQUAL)
+    if len(found) == 1:
+        return Subspace(found[0][1], found[0][1], found[0][0], test)
+    return row_space(np.concatenate([v.T for _, v in found]), rank, test=test)
