@@ -129,9 +129,11 @@ def _shift_rank(
     factor = reliable_coordinates(moments, smallest_cell=float(cell.min())).factor
     shifts = shifts_of(moments.map(factor), classes)
     p, q = factor.shape[1], _degrees(moments, classes)
-    spectrum = np.linalg.eigvalsh(shifts.scatter())[::-1]
     if moments.ddof == 0:
-        return _numerical(spectrum, p, level)
+        # Singular values of the shifts: squaring them first would hide the small in rounding.
+        stacked = np.concatenate([shifts.means, shifts.covariances.reshape(-1, p)])
+        return _numerical(np.linalg.svd(stacked, compute_uv=False) ** 2, p, level)
+    spectrum = np.linalg.eigvalsh(shifts.scatter())[::-1]
     tests = bool(len(shifts.means)) + bool(len(shifts.covariances))
 
     def p_value(r: int) -> float:
