@@ -11,8 +11,11 @@ import pytest
 from isrlearn.core import (
     Eraser,
     Moments,
+    covariance_rank,
     covariance_subspace,
     head_coordinates,
+    joint_rank,
+    joint_subspace,
     lda_head,
     mean_rank,
     mean_subspace,
@@ -83,6 +86,27 @@ def test_covariances_of_two_environments_recover_the_subspace(plant, form):
             variant = "paper" if form == "flag mean" else "pooled"
             found = covariance_subspace(model.moments, d_s, variant=variant)
         assert_recovered(found, model.B)
+
+
+@pytest.mark.parametrize("carrier", ["covariances", "means", "both"])
+def test_joint_recovers_whichever_moment_carries_the_signal(plant, carrier):
+    for d_c, d_s, rep in CASES[:: 2 if carrier == "both" else 4]:
+        E = 2 if carrier == "covariances" else d_s + 1
+        sigma_e = 1.0 if carrier == "means" else np.linspace(0.7, 1.5, E)
+        model = plant([d_c, d_s, rep], d_c, d_s, 2, E, sigma_e=sigma_e)
+        assert_recovered(joint_subspace(model.moments, d_s), model.B)
+        assert_recovered(joint_subspace(model.moments), model.B)  # the rank is found as well
+
+
+def test_joint_adds_the_two_kinds_of_shift(plant):
+    # Means move along e_0 and e_1, a variance along e_2: neither moment alone shows all three.
+    mean = np.zeros((1, 3, 5))
+    mean[0, 1, 0], mean[0, 2, 1] = 1.0, 2.0
+    covariance = np.stack([np.eye(5), np.diag([1.0, 1.0, 3.0, 1.0, 1.0]), np.eye(5)])[None]
+    moments = Moments.population(mean, covariance)
+    assert_recovered(joint_subspace(moments), np.eye(5)[:, :3])
+    assert_recovered(mean_subspace(moments), np.eye(5)[:, :2])
+    assert_recovered(covariance_subspace(moments), np.eye(5)[:, 2:3])
 
 
 @variants
@@ -219,3 +243,15 @@ def test_rank_of_population_means_is_exact(plant, K, E):
         assert test.limit == min(d_c + d_s, K * (E - 1))
         assert test.limited == (d_s >= K * (E - 1))
         assert mean_subspace(moments).rank == test.rank
+
+
+@pytest.mark.parametrize("E", [2, 3, 6])
+def test_rank_of_population_covariances_is_exact(plant, E):
+    for d_c, d_s in product(DIMENSIONS, DIMENSIONS):
+        sigma_e = np.linspace(0.7, 1.5, E)
+        moments = plant([d_c, d_s], d_c, d_s, 2, E, sigma_e=sigma_e).moments
+        for rank in (covariance_rank, joint_rank):
+            assert rank(moments).rank == d_s
+            assert rank(moments).limit == d_c + d_s
+        equal = plant([d_c, d_s], d_c, d_s, 1, E).moments
+        assert joint_rank(equal).rank == mean_rank(equal).rank == min(d_s, E - 1)
