@@ -115,7 +115,7 @@ def reliable_coordinates(moments: Moments, *, smallest_cell: float = np.inf) -> 
 
     `smallest_cell` are the degrees of freedom of the smallest covariance to be compared there.
     """
-    enough = max(1.0, smallest_cell // ROWS_PER_CELL_FEATURE)
+    enough = max(1.0, np.floor(smallest_cell / ROWS_PER_CELL_FEATURE))
     if well_sampled(moments) and (moments.ddof == 0 or moments.n_features <= enough):
         return whitening(moments)
     p = int(min(_MOST, enough, max(1.0, moments.dof // ROWS_PER_FEATURE)))
