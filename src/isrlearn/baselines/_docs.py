@@ -10,8 +10,8 @@ Class = TypeVar("Class", bound=type)
 _SHARED = {
     "optimizer": """\
     optimizer : {"converged", "published"}, default="converged"
-        "converged": L-BFGS in whitened coordinates, from zero, until no entry of the gradient
-        there exceeds ``tol``; features of any scale are as easy to use as others.
+        "converged": L-BFGS in whitened coordinates, until no entry of the gradient there exceeds
+        ``tol``; small features are then as easy to use as large ones.
         "published": ``max_iter`` steps of full-batch Adam on the features as they are, from
         small random weights, as in the published linear unit tests.
 """,
@@ -26,7 +26,7 @@ _SHARED = {
 """,
     "tol": """\
     tol : float, default=1e-6
-        Largest entry of the gradient at the end ("converged" only).
+        Largest entry of the gradient at the end, the mean risk counting once ("converged" only).
 """,
     "max_iter": """\
     max_iter : int, default=10000

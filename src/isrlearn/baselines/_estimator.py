@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,15 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isrlearn._validation import (
     check_between,
-    check_choice,
     check_environments,
     check_sample_weight,
 )
 from isrlearn.baselines import _solve
 from isrlearn.baselines._losses import LOGISTIC, SOFTMAX, Loss
-from isrlearn.baselines._objectives import Objective
-from isrlearn.baselines._optimizers import Gradient
-from isrlearn.baselines._risks import Risk
 from isrlearn.core.labels import MISSING, encode
 
 _BLOCK = 10_000
@@ -149,51 +144,6 @@ class LinearBaseline(BaseEstimator):
         check_is_fitted(self)
         features: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
         return features @ self.coef_.T + self.intercept_
-
-
-class Minimizer(LinearBaseline):
-    """A method that minimises an objective, as published or converged."""
-
-    optimizer: str
-    tol: float
-
-    @abstractmethod
-    def _objectives(self, shares: NDArray[np.float64]) -> Sequence[Objective]:
-        """What is minimised, given each environment's share of the weight.
-
-        The last objective is the one meant. Those before it, if any, are easier ones whose
-        minima lead to its own.
-        """
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("optimizer", self.optimizer, ("converged", "published"))
-        check_between("tol", self.tol, 0.0, np.inf)
-
-    def _weights(self, problem: _solve.Problem) -> tuple[NDArray[np.float64], int]:
-        if self.optimizer == "published":
-            W = _solve.published(
-                problem,
-                self._gradient,
-                learning_rate=self.learning_rate,
-                weight_decay=self.weight_decay,
-                n_steps=self.max_iter,
-                random_state=self.random_state,
-            )
-            return W, self.max_iter
-        *_, last = _solve.converged(
-            problem,
-            self._objectives,
-            weight_decay=self.weight_decay,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-        return last
-
-    def _gradient(self, risks: Sequence[Risk], shares: NDArray[np.float64]) -> Gradient:
-        """The function that Adam follows: the gradient (p, C) at weights (p, C)."""
-        objective = self._objectives(shares)[-1]
-        return lambda W: objective.gradient([risk.at(W) for risk in risks])
 
 
 class LinearClassifier(ClassifierMixin):

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from isrlearn.baselines._risks import Point
 
@@ -28,6 +29,10 @@ class Objective:
 
     terms: tuple[tuple[float, Term], ...]
 
+    def scaled(self, factor: float) -> Objective:
+        """The objective times a factor."""
+        return Objective(tuple((factor * weight, term) for weight, term in self.terms))
+
     def value(self, points: Sequence[Point]) -> float:
         """The objective at these points."""
         return sum(weight * term.value(points) for weight, term in self.terms if weight)
@@ -45,9 +50,11 @@ class Objective:
 def _combination(parts: list[tuple[float, NDArray]]) -> NDArray:
     """Sum of c * slope. Plain floats keep the precision of the slopes."""
     (c, slope), *rest = parts
-    combined = slope if c == 1.0 else slope * float(c)
+    if c == 1.0 and not rest:
+        return slope
+    combined = slope * float(c)
     for c, slope in rest:
-        combined = combined + slope * float(c)
+        combined += slope * float(c)
     return combined
 
 
@@ -83,11 +90,7 @@ class DummyGradient:
     @staticmethod
     def _slope(point: Point) -> NDArray:
         a, b = point.dummy
-        scale, shift = point.dummy_slopes
-        scale *= 2.0 * a
-        shift *= 2.0 * b
-        scale += shift
-        return scale
+        return point.dummy_slope(2.0 * a, 2.0 * b)
 
 
 @dataclass(frozen=True)
@@ -106,3 +109,53 @@ class GradientVariance:
         # The mean's own derivative drops out: the distances add up to zero.
         away = self._away(points)
         return [p.curved(2.0 * u) for p, u in zip(points, away, strict=True)]
+
+
+@dataclass(frozen=True)
+class RiskVariance:
+    """Variance of the risk between environments."""
+
+    def value(self, points: Sequence[Point]) -> float:
+        return float(np.var([p.risk for p in points]))
+
+    def slopes(self, points: Sequence[Point]) -> list[NDArray]:
+        risks = np.array([p.risk for p in points])
+        weights = 2.0 * (risks - risks.mean()) / len(risks)
+        return [p.slope * float(w) for w, p in zip(weights, points, strict=True)]
+
+
+@dataclass(frozen=True)
+class SoftMaximum:
+    """A smooth maximum of the risks: above the largest, by the smoothing times log E at most."""
+
+    smoothing: float
+
+    def value(self, points: Sequence[Point]) -> float:
+        risks = np.array([p.risk for p in points])
+        return float(self.smoothing * special.logsumexp(risks / self.smoothing))
+
+    def slopes(self, points: Sequence[Point]) -> list[NDArray]:
+        weights = special.softmax([p.risk / self.smoothing for p in points])
+        return [p.slope * float(w) for w, p in zip(weights, points, strict=True)]
+
+
+@dataclass(frozen=True)
+class OutputVariance:
+    """Variance of the outputs: of all samples, given shares, or the mean of environments' own."""
+
+    shares: tuple[float, ...] | None = None
+
+    def _parts(self, points: Sequence[Point]) -> list[tuple[Point, float, NDArray]]:
+        """Each point with its share and the centre that its outputs are compared with."""
+        centres = np.array([p.centre for p in points])
+        if self.shares is None:
+            return [(p, 1.0 / len(points), c) for p, c in zip(points, centres, strict=True)]
+        overall = np.asarray(self.shares, centres.dtype) @ centres
+        return [(p, float(s), overall) for p, s in zip(points, self.shares, strict=True)]
+
+    def value(self, points: Sequence[Point]) -> float:
+        return sum(share * p.spread(centre) for p, share, centre in self._parts(points))
+
+    def slopes(self, points: Sequence[Point]) -> list[NDArray]:
+        # A mean minimises the spread around it, so its own derivative drops out.
+        return [p.spread_slope(centre) * share for p, share, centre in self._parts(points)]

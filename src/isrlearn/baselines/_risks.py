@@ -42,9 +42,8 @@ class Point(Protocol):
     def dummy(self) -> tuple[float, float]:
         """Derivatives of the risk of ``a z + b`` with respect to a and b, at a = 1, b = 0."""
 
-    @property
-    def dummy_slopes(self) -> tuple[NDArray, NDArray]:
-        """Slopes of these two derivatives."""
+    def dummy_slope(self, a: float, b: float) -> NDArray:
+        """Slope of a times the first of these derivatives plus b times the second."""
 
     @property
     def centre(self) -> NDArray:
@@ -90,8 +89,8 @@ class SamplePoint:
     def _mean(self, v: NDArray) -> NDArray:
         """Weighted mean of v (n, C) over samples."""
         if isinstance(self.of.weight, float):
-            return v.sum(axis=0) * self.of.weight
-        return (self.of.weight * v).sum(axis=0)
+            return (self.of.X[:, -1] @ v) * self.of.weight  # the column of ones
+        return self.of.weight[:, 0] @ v
 
     def _dot(self, u: NDArray, v: NDArray) -> float:
         """Weighted mean over samples of the inner product of u and v."""
@@ -115,12 +114,12 @@ class SamplePoint:
     def dummy(self) -> tuple[float, float]:
         return self._dot(self.z, self.slope), float(self._mean(self.slope).sum())
 
-    @property
-    def dummy_slopes(self) -> tuple[NDArray, NDArray]:
-        curve = self.of.loss.curve
-        scale = curve(self.activation, self.z)
-        scale += self.slope
-        return scale, curve(self.activation, np.ones_like(self.z))
+    def dummy_slope(self, a: float, b: float) -> NDArray:
+        line = self.z * a
+        line += b
+        slope = self.of.loss.curve(self.activation, line)
+        slope += self.slope * a
+        return slope
 
     @property
     def centre(self) -> NDArray:
@@ -177,10 +176,8 @@ class SquaredPoint:
     def dummy(self) -> tuple[float, float]:
         return float(np.vdot(self.W, self.slope)), float(self.slope[-1].sum())
 
-    @property
-    def dummy_slopes(self) -> tuple[NDArray, NDArray]:
-        ones = np.ones((1, self.W.shape[1]))
-        return 2.0 * self.forward + self.slope, 2.0 * self.of.second[:, -1:] * ones
+    def dummy_slope(self, a: float, b: float) -> NDArray:
+        return 2.0 * (a * self.forward + b * self.of.second[:, -1:]) + a * self.slope
 
     @property
     def centre(self) -> NDArray:

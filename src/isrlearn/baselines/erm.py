@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from isrlearn.baselines._docs import documented
-from isrlearn.baselines._estimator import LinearClassifier, LinearRegressor, Minimizer
+from isrlearn.baselines._estimator import LinearClassifier, LinearRegressor
+from isrlearn.baselines._minimizer import Minimizer
 from isrlearn.baselines._objectives import MeanRisk, Objective
+from isrlearn.baselines._solve import Shares
 
 
 class _ERM(Minimizer):
@@ -32,8 +31,8 @@ class _ERM(Minimizer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _objectives(self, shares: NDArray[np.float64]) -> Sequence[Objective]:
-        return [Objective(((1.0, MeanRisk(tuple(shares))),))]
+    def _objective(self, shares: Shares) -> Objective:
+        return Objective(((1.0, MeanRisk(tuple(shares))),))
 
 
 @documented

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from isrlearn._validation import check_between
 from isrlearn.baselines._docs import documented
-from isrlearn.baselines._estimator import LinearClassifier, LinearRegressor, Minimizer
+from isrlearn.baselines._estimator import LinearClassifier, LinearRegressor
+from isrlearn.baselines._minimizer import Penalized
 from isrlearn.baselines._objectives import GradientVariance, MeanRisk, Objective
 
 
-class _IGA(Minimizer):
+class _IGA(Penalized):
     def __init__(
         self,
         penalty: float = 1000.0,
@@ -39,8 +37,8 @@ class _IGA(Minimizer):
         super()._check_parameters()
         check_between("penalty", self.penalty, 0.0, np.inf)
 
-    def _objectives(self, shares: NDArray[np.float64]) -> Sequence[Objective]:
-        return [Objective(((1.0, MeanRisk()), (self.penalty, GradientVariance())))]
+    def _penalized(self, penalty: float, part: float) -> Objective:
+        return Objective(((1.0, MeanRisk()), (part * penalty, GradientVariance())))
 
 
 @documented
@@ -55,7 +53,9 @@ class IGAClassifier(LinearClassifier, _IGA):
 
     The penalty sums over environments, as in the published linear unit tests; Koyama and
     Yamaguchi (2020) average. Gradients depend on the units of the features: "published" takes
-    them as they are, "converged" measures gradients in whitened coordinates.
+    them as they are, "converged" measures gradients in whitened coordinates. The objective is not
+    convex: the converged form starts from the minimum of the mean risk and lets the penalty grow
+    tenfold a stage.
 
     Parameters
     ----------

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from isrlearn._validation import check_between
 from isrlearn.baselines._docs import documented
-from isrlearn.baselines._estimator import LinearClassifier, LinearRegressor, Minimizer
+from isrlearn.baselines._estimator import LinearClassifier, LinearRegressor
+from isrlearn.baselines._minimizer import Penalized
 from isrlearn.baselines._objectives import DummyGradient, MeanRisk, Objective
+from isrlearn.baselines._solve import Shares
+
+#: The largest weight of the penalty: it leaves the risk a weight that is not rounding error.
+ALMOST_ONE = 1.0 - 1e-6
 
 
-class _IRMv1(Minimizer):
+class _IRMv1(Penalized):
     def __init__(
         self,
         penalty: float = 0.9,
@@ -37,10 +39,14 @@ class _IRMv1(Minimizer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_between("penalty", self.penalty, 0.0, 1.0)
+        check_between("penalty", self.penalty, 0.0, ALMOST_ONE)
 
-    def _objectives(self, shares: NDArray[np.float64]) -> Sequence[Objective]:
-        return [Objective(((1.0 - self.penalty, MeanRisk()), (self.penalty, DummyGradient())))]
+    def _objective(self, shares: Shares) -> Objective:
+        return super()._objective(shares).scaled(1.0 - self.penalty)
+
+    def _penalized(self, penalty: float, part: float) -> Objective:
+        odds = penalty / (1.0 - penalty)
+        return Objective(((1.0, MeanRisk()), (part * odds, DummyGradient())))
 
 
 @documented
@@ -55,12 +61,13 @@ class IRMv1Classifier(LinearClassifier, _IRMv1):
         |_{\alpha = 1, \beta = 0} \bigr\|^2 .
 
     This is the form of the published linear unit tests. That of Arjovsky et al. (2019) has no
-    :math:`\beta`.
+    :math:`\beta`. The objective is not convex: the converged form starts from the minimum of the
+    mean risk and lets the penalty grow tenfold a stage.
 
     Parameters
     ----------
     penalty : float, default=0.9
-        Weight :math:`\lambda` of the penalty, from 0 (the mean risk alone) to 1.
+        Weight :math:`\lambda` of the penalty, from 0 (the mean risk alone) to just below 1.
     {parameters}
 
     Attributes
@@ -88,7 +95,7 @@ class IRMv1Regressor(LinearRegressor, _IRMv1):
     Parameters
     ----------
     penalty : float, default=0.9
-        Weight of the penalty, from 0 (the mean risk alone) to 1.
+        Weight of the penalty, from 0 (the mean risk alone) to just below 1.
     {parameters}
 
     Attributes

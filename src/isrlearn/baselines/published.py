@@ -21,8 +21,13 @@ import numpy as np
 from isrlearn.baselines._estimator import LinearBaseline
 from isrlearn.baselines.andmask import ANDMaskClassifier, ANDMaskRegressor
 from isrlearn.baselines.erm import ERMClassifier, ERMRegressor
+from isrlearn.baselines.group_dro import GroupDROClassifier, GroupDRORegressor
+from isrlearn.baselines.ib_erm import IBERMClassifier, IBERMRegressor
+from isrlearn.baselines.ib_irm import IBIRMClassifier, IBIRMRegressor
 from isrlearn.baselines.iga import IGAClassifier, IGARegressor
 from isrlearn.baselines.irm import IRMv1Classifier, IRMv1Regressor
+from isrlearn.baselines.reweighting import ReweightedClassifier, ReweightedRegressor
+from isrlearn.baselines.vrex import VRExClassifier, VRExRegressor
 
 N_TRIALS = 20
 _FIRST_SEED = 1000
@@ -90,6 +95,7 @@ _ADAM = {
     "weight_decay": Range(0.0, _power, -6, -2),
 }
 _IRM = {"penalty": Range(0.9, _one_minus_power, -3, -0.3)}
+_BOTTLENECK = {"bottleneck": Range(0.1, _one_minus_power, -2, 0)}
 
 _ENTRIES: dict[str, _Entry] = {
     "ERM": _Entry(ERMClassifier, ERMRegressor, _ADAM),
@@ -105,6 +111,13 @@ _ENTRIES: dict[str, _Entry] = {
             "agreement": Range(0.9, _itself, 0.8, 1.0),
         },
     ),
+    "Reweighted": _Entry(ReweightedClassifier, ReweightedRegressor, _ADAM),
+    "GroupDRO": _Entry(
+        GroupDROClassifier, GroupDRORegressor, _ADAM | {"step": Range(1e-2, _power, -3, -1)}
+    ),
+    "VREx": _Entry(VRExClassifier, VRExRegressor, _ADAM | {"penalty": Range(10.0, _power, -1, 5)}),
+    "IBERM": _Entry(IBERMClassifier, IBERMRegressor, _ADAM | _BOTTLENECK),
+    "IBIRM": _Entry(IBIRMClassifier, IBIRMRegressor, _ADAM | _IRM | _BOTTLENECK),
 }
 
 
