@@ -19,7 +19,7 @@ PAPERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
 )
 
 # Which paper, by its place, goes with each class.
-_OWN_PAPER = {"odd": 0, "even": 1}
+_OWN_PAPER = {"even": 1, "odd": 0}
 
 
 @dataclass(frozen=True, eq=False)
