@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from isrlearn.datasets import EnvironmentData, Splits, load_digits_on_paper
+from isrlearn.datasets import Splits, load_digits_on_paper
 from isrlearn.estimators import ISRClassifier
 from isrlearn.metrics import GroupReport, group_report, group_sizes
 
@@ -92,7 +92,7 @@ def demonstration(seed: int = 0) -> Demonstration:
     True
     """
     splits = load_digits_on_paper(random_state=seed)
-    train, test = _named(splits.train), _named(splits.test)
+    train, test = splits.train, splits.test
     plain = _logistic().fit(train.X, train.y)
     isr = ISRClassifier().fit(train.X, train.y, environments=train.environments)
     sizes = group_sizes(train.y, train.environments)
@@ -152,11 +152,6 @@ def repetition(seed: int, repeat: int) -> Repetition:
 
 def _logistic() -> Pipeline:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
-
-
-def _named(data: EnvironmentData) -> EnvironmentData:
-    """The same images with words for classes."""
-    return replace(data, y=np.where(data.y == 1, "odd", "even"))
 
 
 def _agreement(sizes: dict[Any, int]) -> float:
