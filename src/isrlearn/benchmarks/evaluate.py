@@ -105,6 +105,8 @@ def evaluate(group: Group) -> Iterator[Record | Failure]:
 def test_errors(estimator: Any, data: EnvironmentData) -> list[float]:
     """Error in each environment: the share of wrong labels, or the mean squared error.
 
+    A squared error that overflows, as that of a diverged method does, is infinite.
+
     Examples
     --------
     >>> import numpy as np
@@ -117,7 +119,8 @@ def test_errors(estimator: Any, data: EnvironmentData) -> list[float]:
     if hasattr(estimator, "classes_"):
         wrong = (predicted != data.y).astype(float)
     else:
-        wrong = (predicted - data.y) ** 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            wrong = np.nan_to_num((predicted - data.y) ** 2, nan=np.inf, posinf=np.inf)
     return [float(wrong[data.environments == e].mean()) for e in np.unique(data.environments)]
 
 

@@ -1,12 +1,15 @@
-"""Files that are never half written."""
+"""Files that are never half written, and directories that one process at a time writes to."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
-__all__ = ["write_beside"]
+__all__ = ["locked", "write_beside"]
 
 
 def write_beside(path: Path | str, content: bytes) -> Path:
@@ -35,3 +38,39 @@ def write_beside(path: Path | str, content: bytes) -> Path:
         os.unlink(beside)
         raise
     return path
+
+
+@contextmanager
+def locked(path: Path | str) -> Iterator[None]:
+    """Hold the lock of a file; BlockingIOError if another process, or this one, does.
+
+    The file is made if it is not there and stays when the lock is freed: by the end of the
+    context, or by the system, however the process ends.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as directory, locked(Path(directory) / "lock"):
+    ...     try:
+    ...         locked(Path(directory) / "lock").__enter__()
+    ...     except BlockingIOError:
+    ...         print("busy")
+    busy
+    """
+    with open(path, "w") as file:
+        _lock(file)
+        yield
+
+
+def _lock(file: IO[str]) -> None:
+    """Lock an open file or raise BlockingIOError at once."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise BlockingIOError(str(error)) from None
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

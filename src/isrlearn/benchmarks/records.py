@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
-from isrlearn.benchmarks.files import write_beside
+from isrlearn.benchmarks.files import locked, write_beside
 
 __all__ = ["SCHEMA", "CellKey", "Record", "RecordError", "RecordFile", "read_records"]
 
@@ -82,7 +83,8 @@ class Record:
     key : CellKey
         What was run.
     value : float
-        Mean test error (classification error or mean squared error) over the environments.
+        Mean test error (classification error or mean squared error) over the environments;
+        infinite if the method diverged.
     validation : float
         The same on the validation split, by which hyper-parameters are chosen.
     per_environment : list of float
@@ -111,8 +113,13 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def line(self) -> str:
-        """One line of JSON, without the line's end."""
-        return json.dumps({"id": self.key.id, **asdict(self)}, allow_nan=False)
+        """One line of JSON, without the line's end; null stands for an infinite error."""
+        errors = {
+            "value": _finite(self.value),
+            "validation": _finite(self.validation),
+            "per_environment": [_finite(error) for error in self.per_environment],
+        }
+        return json.dumps({"id": self.key.id, **asdict(self), **errors}, allow_nan=False)
 
     @classmethod
     def from_line(cls, line: str) -> Record:
@@ -121,10 +128,25 @@ class Record:
         if not isinstance(fields, dict):
             raise ValueError("not a JSON object")
         stated = fields.pop("id")
-        record = cls(**{**fields, "key": CellKey(**fields["key"])})
+        errors = {
+            "value": _number(fields["value"]),
+            "validation": _number(fields["validation"]),
+            "per_environment": [_number(error) for error in fields["per_environment"]],
+        }
+        record = cls(**{**fields, **errors, "key": CellKey(**fields["key"])})
         if record.key.id != stated:
             raise ValueError(f"id {stated!r} does not belong to its key")
         return record
+
+
+def _finite(error: float) -> float | None:
+    """The error, or None if it is infinite; JSON has no word for that."""
+    return None if error == math.inf else error
+
+
+def _number(error: float | None) -> float:
+    """The error that `_finite` was given."""
+    return math.inf if error is None else float(error)
 
 
 def read_records(path: Path | str) -> dict[str, Record]:
@@ -180,13 +202,17 @@ class RecordFile:
 
     def __enter__(self) -> RecordFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(self.path.parent)
-        self._lock.__enter__()
-        try:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path.parent / ".lock"))
+            except BlockingIOError:
+                raise RecordError(
+                    f"another run is writing to {self.path.parent}: wait for it, or give another "
+                    "directory"
+                ) from None
             self._open()
-        except BaseException:
-            self._lock.__exit__(None, None, None)
-            raise
+            stack.callback(os.close, self._fd)
+            self._held = stack.pop_all()
         return self
 
     def _open(self) -> None:
@@ -223,8 +249,7 @@ class RecordFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._fd)
-        self._lock.__exit__(kind, error, trace)
+        self._held.close()
 
 
 def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, Record]]:
@@ -269,28 +294,3 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
             "give another output directory, or the version of isrlearn that wrote it"
         )
     return dict(header)
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Hold the directory's lock file; RecordError if another process does."""
-    with open(directory / ".lock", "w") as file:
-        try:
-            _lock(file)
-        except OSError:
-            raise RecordError(
-                f"another run is writing to {directory}: wait for it, or give another directory"
-            ) from None
-        yield
-
-
-def _lock(file: IO[str]) -> None:
-    """Lock a file for as long as it is open: the system frees it however the process ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
