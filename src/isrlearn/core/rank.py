@@ -17,7 +17,7 @@ from isrlearn.core.whiten import reliable_coordinates
 _NEGLIGIBLE = 1e-20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RankTest:
     """Answer of a sequential test for the number of spurious dimensions.
 

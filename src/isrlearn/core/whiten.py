@@ -21,7 +21,7 @@ _MOST = 200
 _FLOOR = 1e-10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Whitening:
     """Linear coordinates ``z = x @ factor`` with identity within-cell covariance.
 
