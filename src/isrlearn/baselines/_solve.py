@@ -19,6 +19,8 @@ from isrlearn.baselines._optimizers import Gradient, adam, initial_weights
 from isrlearn.baselines._risks import Risk, environment_risks
 
 Shares = NDArray[np.float64]
+#: Samples from which gradient descent is in single precision.
+_MANY = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,20 @@ class Problem:
     codes: NDArray[np.intp]  # (n,) environment or cell of each sample: 0 .. E-1
     weight: NDArray | None  # (n,) positive
     loss: Loss | None  # None: the squared error
+
+    @property
+    def precision(self) -> DTypeLike:
+        """Precision of gradient descent.
+
+        Single, as in the published runs, where it is many samples that cost the time.
+        """
+        few = len(self.X) < _MANY or self.loss is None
+        return np.float64 if few else np.float32
+
+    def start(self, random_state: int | np.random.RandomState | None) -> NDArray:
+        """Random weights (d + 1, C) from which gradient descent starts."""
+        W = initial_weights(self.X.shape[1], self.target.shape[1], random_state)
+        return W.astype(self.precision)
 
     def risks(self, dtype: DTypeLike = np.float64) -> tuple[list[Risk], Shares]:
         """The risk in each environment, and its share of the weight."""
@@ -45,18 +61,11 @@ def published(
     n_steps: int,
     random_state: int | np.random.RandomState | None,
 ) -> NDArray[np.float64]:
-    """Weights (d + 1, C) after full-batch Adam on the features as they are.
-
-    Sums over samples are in single precision, as in the published runs; a squared error is
-    summed up in double precision once, and the steps are then the same.
-    """
-    risks, shares = problem.risks(np.float64 if problem.loss is None else np.float32)
-    start = initial_weights(problem.X.shape[1], problem.target.shape[1], random_state)
-    if problem.loss is None:
-        start = start.astype(np.float64)
+    """Weights (d + 1, C) after full-batch Adam on the features as they are."""
+    risks, shares = problem.risks(problem.precision)
     return adam(
         gradient(risks, shares),
-        start,
+        problem.start(random_state),
         learning_rate=learning_rate,
         weight_decay=weight_decay,
         n_steps=n_steps,

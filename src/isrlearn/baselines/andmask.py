@@ -11,7 +11,6 @@ from isrlearn._validation import check_between
 from isrlearn.baselines import _solve
 from isrlearn.baselines._docs import documented
 from isrlearn.baselines._estimator import LinearBaseline, LinearClassifier, LinearRegressor
-from isrlearn.baselines._optimizers import initial_weights
 from isrlearn.baselines._risks import Risk
 
 
@@ -73,11 +72,10 @@ class _ANDMask(LinearBaseline):
         check_between("agreement", self.agreement, 0.0, 1.0)
 
     def _weights(self, problem: _solve.Problem) -> tuple[NDArray[np.float64], int]:
-        risks, _ = problem.risks(np.float64 if problem.loss is None else np.float32)
-        start = initial_weights(problem.X.shape[1], problem.target.shape[1], self.random_state)
+        risks, _ = problem.risks(problem.precision)
         W = masked_descent(
             risks,
-            start.astype(np.float64) if problem.loss is None else start,
+            problem.start(self.random_state),
             agreement=self.agreement,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,

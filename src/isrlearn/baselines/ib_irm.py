@@ -16,7 +16,7 @@ from isrlearn.baselines.irm import ALMOST_ONE
 class _IBIRM(Penalized):
     def __init__(
         self,
-        penalty: float = 0.9,
+        penalty: float = 0.5,
         bottleneck: float = 0.1,
         *,
         optimizer: str = "converged",
@@ -68,7 +68,7 @@ class IBIRMClassifier(LinearClassifier, _IBIRM):
 
     Parameters
     ----------
-    penalty : float, default=0.9
+    penalty : float, default=0.5
         Weight of IRMv1's penalty, from 0 to just below 1.
     bottleneck : float, default=0.1
         Weight :math:`\gamma` of the outputs' variance, 0 or more.
@@ -98,7 +98,7 @@ class IBIRMRegressor(LinearRegressor, _IBIRM):
 
     Parameters
     ----------
-    penalty : float, default=0.9
+    penalty : float, default=0.5
         Weight of IRMv1's penalty, from 0 to just below 1.
     bottleneck : float, default=0.1
         Weight of the outputs' variance, 0 or more.
