@@ -1,0 +1,62 @@
+"""Angles and distances between subspaces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isrlearn.core import chordal_distance, principal_angles
+from isrlearn.core.angles import orthonormal
+
+
+def rotated(seed, d):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+@pytest.mark.parametrize("angle", [1e-12, 1e-9, 1e-4, 0.3, 1.0, np.pi / 2 - 1e-9, np.pi / 2])
+def test_known_angles_come_back(angle):
+    # Two planes of R^5 that share one direction and are turned by `angle` in another.
+    Q = rotated(0, 5)
+    A = Q[:, :2]
+    B = np.column_stack([Q[:, 0], np.cos(angle) * Q[:, 1] + np.sin(angle) * Q[:, 2]])
+    np.testing.assert_allclose(principal_angles(A, B), [angle, 0.0], rtol=1e-6, atol=1e-15)
+
+
+def test_only_the_span_matters():
+    rng = np.random.default_rng(1)
+    A, B = rng.normal(size=(6, 2)), rng.normal(size=(6, 3))
+    angles = principal_angles(A, B)
+    assert len(angles) == 2
+    assert (np.diff(angles) <= 0).all()
+    other = principal_angles(A @ rng.normal(size=(2, 2)), B @ rng.normal(size=(3, 3)))
+    np.testing.assert_allclose(other, angles, atol=1e-12)
+    Q = rotated(2, 6)
+    np.testing.assert_allclose(principal_angles(Q @ A, Q @ B), angles, atol=1e-12)
+    np.testing.assert_allclose(principal_angles(B, A), angles, atol=1e-12)
+
+
+def test_chordal_distance_is_a_distance():
+    Q = rotated(3, 4)
+    assert chordal_distance(Q[:, :2], Q[:, :2] @ [[0.6, -0.8], [0.8, 0.6]]) == pytest.approx(0)
+    assert chordal_distance(Q[:, :2], Q[:, 2:]) == pytest.approx(1)
+    assert chordal_distance(Q[:, :1], Q[:, :2]) == pytest.approx(np.sqrt(0.5))
+    A, B, C = Q[:, :2], rotated(4, 4)[:, :2], rotated(5, 4)[:, :2]
+    assert chordal_distance(A, B) == pytest.approx(chordal_distance(B, A))
+    assert chordal_distance(A, C) <= chordal_distance(A, B) + chordal_distance(B, C)
+    sines = np.sin(principal_angles(A, B))
+    assert chordal_distance(A, B) == pytest.approx(np.sqrt(np.mean(sines**2)))
+
+
+def test_nothing_makes_no_angle():
+    none, one = np.zeros((3, 0)), np.eye(3)[:, :1]
+    assert principal_angles(none, one).shape == (0,)
+    assert chordal_distance(none, none) == 0.0
+    assert chordal_distance(none, one) == 1.0
+
+
+def test_orthonormal_basis_of_a_span():
+    A = np.random.default_rng(6).normal(size=(5, 3))
+    Q = orthonormal(A)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(3), atol=1e-12)
+    assert principal_angles(A, Q)[0] < 1e-12
+    assert orthonormal(np.zeros((4, 0))).shape == (4, 0)
