@@ -1,0 +1,250 @@
+"""Two ways down a logistic loss: Newton's method, and L-BFGS with a full preconditioner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, optimize
+
+from isrlearn.core._log_loss import LogisticObjective, Value
+
+#: Passes of L-BFGS after which a preconditioner made from the curvature at hand pays: so many at
+#: least, and one for so many features, since a second moment costs that much more than a gradient.
+_PATIENCE, _FEATURES_A_PASS = 25, 16
+#: Coefficients of several scores up to which a Newton step is worth it in hard cases.
+_DENSE_SIZE = 1500
+#: Pairs of steps and gradients that L-BFGS remembers.
+_MEMORY = 30
+#: Gradient norm below which the loss changes by less than its rounding, and only the gradient
+#: can tell whether a step was good.
+_VISIBLE = 1e-6
+#: Relative rounding of a sum over rows: smaller changes of the loss mean nothing.
+_ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Coefficients of centred features, intercepts, and what it took to get there."""
+
+    V: NDArray[np.float64]  # (p, m)
+    b: NDArray[np.float64]  # (m,)
+    passes: int = 0
+    gradient_norm: float = np.inf
+
+
+def newton(
+    objective: LogisticObjective, start: Point, total: float, tol: float, max_passes: int
+) -> Point:
+    """Newton's method with a halving line search; a pass a step.
+
+    The norm of the gradient is Newton's decrement of the mean loss.
+    """
+    here, at = start, objective(start.V, start.b, curved="full")
+    passes = start.passes + 1
+    while True:
+        step = _newton_step(objective, at)
+        slope = float((step.V * at.slope).sum() + step.b @ at.level)
+        here = replace(here, passes=passes, gradient_norm=np.sqrt(max(-slope, 0.0) / total))
+        if here.gradient_norm <= tol or passes >= max_passes:
+            return here
+        size = 1.0
+        while True:
+            there = Point(here.V + size * step.V, here.b + size * step.b)
+            new = objective(there.V, there.b, curved="full")
+            passes += 1
+            slack = _ROUNDING * abs(at.loss)
+            if new.loss <= at.loss + 1e-4 * size * slope + slack:
+                break
+            size /= 2
+            if passes >= max_passes or size < 1e-8:
+                return replace(here, passes=passes)
+        here, at = there, new
+
+
+def lbfgs(
+    objective: LogisticObjective,
+    start: Point,
+    count: NDArray,
+    scatter: NDArray,
+    tol: float,
+    max_passes: int,
+) -> Point:
+    """L-BFGS in coordinates where the mean loss has about unit curvature.
+
+    They come from the scatter of the features (p, p), or its diagonal (p,), as if every row had
+    the probabilities of the classes' counts (K,). Where the classes are nearly separated that is
+    far from the curvature at the minimum; so after some passes they are made anew, from the
+    curvature at the point reached.
+    """
+    share, total = count / count.sum(), float(count.sum())
+    bend = (1.0 - share @ share) / objective.n_scores
+    metric = _Metric.of(objective, bend * scatter, bend * total, total)
+    patience = max(_PATIENCE, objective.n_features // _FEATURES_A_PASS)
+    here, stuck = start, 0
+    while True:
+        before, allowed = here.passes, min(patience, max_passes - here.passes)
+        here = _descend(objective, metric, here, tol, allowed)
+        # No step was good: a new metric may find one, but not twice.
+        stuck = stuck + 1 if here.passes - before < allowed else 0
+        if here.gradient_norm <= tol or stuck == 2 or here.passes >= max_passes:
+            return here
+        if 1 < objective.n_scores <= _DENSE_SIZE / objective.n_features:
+            # The scores' curvatures are coupled, which the metric does not see.
+            return newton(objective, here, total, tol, max_passes)
+        curvature = objective(here.V, here.b, curved="mean").curvature
+        here = replace(here, passes=here.passes + 1)
+        patience *= 2
+        if curvature is not None:
+            H = curvature[0, :, 0]
+            metric = _Metric.of(objective, H[:-1, :-1], H[-1, -1], total)
+
+
+class _MeanLoss:
+    """Mean loss and its gradient by u; counts passes and keeps its last answer."""
+
+    def __init__(self, objective: LogisticObjective, metric: _Metric, start: Point) -> None:
+        self.objective, self.metric, self.start = objective, metric, start
+        self.passes, self.value = 0, 0.0
+        self.u, self.gradient = np.zeros(0), np.zeros(0)
+
+    def __call__(self, u: NDArray) -> tuple[float, NDArray]:
+        if not np.array_equal(u, self.u):
+            at = self.objective(*self.metric.move(self.start, u))
+            self.u, self.value = u.copy(), at.loss / self.metric.total
+            self.gradient = self.metric.pull(at)
+            self.passes += 1
+        return self.value, self.gradient
+
+    def norm(self, u: NDArray) -> float:
+        return float(np.linalg.norm(self(u)[1]))
+
+
+def _descend(
+    objective: LogisticObjective, metric: _Metric, start: Point, tol: float, max_passes: int
+) -> Point:
+    """L-BFGS from a point, in the coordinates of a metric: SciPy's, then steps by gradients alone.
+
+    Near the minimum the loss changes by less than its rounding, and a line search that compares
+    values fails.
+    """
+    loss = _MeanLoss(objective, metric, start)
+
+    def stop(intermediate_result: optimize.OptimizeResult) -> None:
+        if loss.norm(intermediate_result.x) <= max(tol, _VISIBLE):
+            raise StopIteration
+
+    u = np.zeros((len(objective.kept) + 1) * objective.n_scores)
+    pairs: list[tuple[NDArray, NDArray]] = []
+    if loss.norm(u) > max(tol, _VISIBLE):
+        options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes}
+        options |= {"ftol": 0, "gtol": 0}
+        found = optimize.minimize(
+            loss, u, jac=True, method="L-BFGS-B", callback=stop, options=options
+        )
+        u, pairs = found.x, list(zip(found.hess_inv.sk, found.hess_inv.yk, strict=True))
+    if tol < loss.norm(u) <= _VISIBLE:
+        u = _polish(loss, u, pairs, tol, max_passes)
+    V, b = metric.move(start, u)
+    return Point(V, b, gradient_norm=loss.norm(u), passes=start.passes + loss.passes)
+
+
+def _polish(
+    loss: _MeanLoss,
+    u: NDArray,
+    pairs: list[tuple[NDArray, NDArray]],
+    tol: float,
+    max_passes: int,
+) -> NDArray:
+    """Quasi-Newton steps from where L-BFGS stopped, good if they make the gradient smaller."""
+    norm, gradient = loss.norm(u), loss.gradient
+    while norm > tol and loss.passes < max_passes:
+        step = -_inverse_curvature(pairs, gradient)
+        change = loss(u + step)[1] - gradient
+        if step @ change > 0:
+            pairs = [*pairs[1 - _MEMORY :], (step, change)]
+        if loss.norm(u + step) >= norm:
+            # The gradient is about linear here: this is where it is smallest along the step.
+            step = step * -(gradient @ change) / (change @ change)
+            if loss.norm(u + step) >= norm:
+                return u
+        u = u + step
+        norm, gradient = loss.norm(u), loss.gradient
+    return u
+
+
+def _inverse_curvature(pairs: list[tuple[NDArray, NDArray]], gradient: NDArray) -> NDArray:
+    """Gradient times the inverse Hessian that L-BFGS knows from its steps."""
+    if not pairs:
+        return gradient
+    steps, changes = map(np.array, zip(*pairs, strict=True))
+    return optimize.LbfgsInvHessProduct(steps, changes).matvec(gradient)
+
+
+@dataclass(frozen=True, eq=False)
+class _Metric:
+    """Coordinates u, (kept + 1, m) raveled, with unit curvature if the given one is right."""
+
+    kept: NDArray[np.intp]
+    root: NDArray[np.float64]  # (kept, kept) or (kept,)
+    level: float
+    total: float
+
+    @classmethod
+    def of(
+        cls, objective: LogisticObjective, curvature: NDArray, level: float, total: float
+    ) -> _Metric:
+        """Metric of a loss with this curvature along coefficients and along intercepts."""
+        kept, penalty = objective.kept, objective.penalty[objective.kept]
+        if curvature.ndim == 1:
+            diagonal = curvature[kept] + penalty
+            root = np.sqrt(total / np.where(diagonal > 0, diagonal, np.inf))
+        else:
+            root = inverse_root(curvature[np.ix_(kept, kept)] + np.diag(penalty))
+            root *= np.sqrt(total)
+        return cls(kept, root, np.sqrt(total / level), total)
+
+    def move(self, start: Point, u: NDArray) -> tuple[NDArray, NDArray]:
+        """Coefficients and intercepts at u, the start being at zero."""
+        u = u.reshape(len(self.kept) + 1, -1)
+        V = start.V.copy()
+        V[self.kept] += self.root @ u[:-1] if self.root.ndim == 2 else self.root[:, None] * u[:-1]
+        return V, start.b + self.level * u[-1]
+
+    def pull(self, at: Value) -> NDArray:
+        """Gradient of the mean loss by u."""
+        slope = at.slope[self.kept]
+        slope = self.root.T @ slope if self.root.ndim == 2 else self.root[:, None] * slope
+        return np.concatenate([slope, self.level * at.level[None]]).ravel() / self.total
+
+
+def _newton_step(objective: LogisticObjective, at: Value) -> Point:
+    """Step to the minimum of the quadratic model; none along features that are left out."""
+    m, p = objective.n_scores, objective.n_features
+    kept = np.append(objective.kept, p)
+    if at.curvature is None:
+        raise ValueError("a Newton step needs the curvature")
+    H = at.curvature[:, kept][:, :, :, kept].reshape(m * len(kept), -1)
+    penalty = np.tile(np.append(objective.penalty[objective.kept], 0.0), m)
+    H[np.diag_indices(len(H))] += penalty
+    gradient = np.concatenate([at.slope[objective.kept], at.level[None]]).T.ravel()
+    root = inverse_root(H)
+    step = -(root @ (root.T @ gradient)).reshape(m, -1).T  # (kept + 1, m)
+    V = np.zeros((p, m))
+    V[objective.kept] = step[:-1]
+    return Point(V, step[-1])
+
+
+def inverse_root(matrix: NDArray) -> NDArray[np.float64]:
+    """T with ``T @ T.T`` the inverse of a symmetric matrix, or its pseudo-inverse."""
+    diagonal = np.diag(matrix)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+    scaled = matrix * scale * scale[:, None]
+    try:
+        lower = linalg.cholesky(scaled, lower=True)
+        return scale[:, None] * linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T
+    except linalg.LinAlgError:
+        values, vectors = linalg.eigh(scaled)
+        real = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
+        return scale[:, None] * vectors / np.sqrt(np.where(real, values, np.inf))
