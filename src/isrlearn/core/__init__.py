@@ -5,6 +5,7 @@ from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.heads import Coordinates, head_coordinates, lda_head, ridge_head
 from isrlearn.core.moments import Moments
+from isrlearn.core.permutation import permutation_rank
 from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
 from isrlearn.core.subspace import (
     Subspace,
@@ -31,6 +32,7 @@ __all__ = [
     "mean_rank",
     "mean_subspace",
     "multiclass_subspace",
+    "permutation_rank",
     "principal_angles",
     "principal_components",
     "regression_subspace",

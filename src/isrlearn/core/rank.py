@@ -75,11 +75,11 @@ def mean_rank(moments: Moments, classes: NDArray | None = None, *, level: float 
     factor = reliable_coordinates(moments).factor
     rows = mean_shifts(moments, classes).means @ factor
     t = np.linalg.svd(rows, compute_uv=False) ** 2
-    p, q = rows.shape[1], _degrees(moments, classes)
+    p, q = rows.shape[1], independent_shifts(moments, classes)
     limit = min(p, q)
     if moments.ddof == 0:
         return _numerical(t[:limit], limit, level)
-    rank, p_values = _first_accepted(
+    rank, p_values = first_accepted(
         lambda r: _trace_p_value(t[r:].sum(), p - r, q - r, moments.dof), limit, level
     )
     noise = _mean_edge(p - rank, max(q - rank, 0))
@@ -128,7 +128,7 @@ def _shift_rank(
     cell = _cell_degrees(moments, classes)
     factor = reliable_coordinates(moments, smallest_cell=float(cell.min())).factor
     shifts = shifts_of(moments.map(factor), classes)
-    p, q = factor.shape[1], _degrees(moments, classes)
+    p, q = factor.shape[1], independent_shifts(moments, classes)
     if moments.ddof == 0:
         # Singular values of the shifts: squaring them first would hide the small in rounding.
         stacked = np.concatenate([shifts.means, shifts.covariances.reshape(-1, p)])
@@ -145,7 +145,7 @@ def _shift_rank(
             values.append(_covariance_p_value(np.sum(rest.covariances**2), p - r, cell))
         return min(1.0, tests * min(values))
 
-    rank, p_values = _first_accepted(p_value, p, level)
+    rank, p_values = first_accepted(p_value, p, level)
     noise = (_mean_edge(p, q) if len(shifts.means) else 0.0) + (
         # Edge for p rows of p·q entries of variance one half.
         p / 2 * (1 + np.sqrt(q)) ** 2 if len(shifts.covariances) else 0.0
@@ -153,7 +153,7 @@ def _shift_rank(
     return RankTest(rank, p_values, level, spectrum, float(noise), p)
 
 
-def _first_accepted(
+def first_accepted(
     p_value: Callable[[int], float], limit: int, level: float
 ) -> tuple[int, tuple[float, ...]]:
     """Smallest rank whose p-value exceeds the level, and the p-values up to there."""
@@ -171,7 +171,7 @@ def _numerical(spectrum: NDArray, limit: int, level: float) -> RankTest:
     return RankTest(min(rank, limit), (), level, spectrum, 0.0, limit)
 
 
-def _degrees(moments: Moments, classes: NDArray | None) -> int:
+def independent_shifts(moments: Moments, classes: NDArray | None) -> int:
     """Independent shifts: the cells of each class less one."""
     count = moments.count if classes is None else moments.count[classes]
     return int(np.count_nonzero(count) - np.count_nonzero(count.any(axis=1)))

@@ -52,6 +52,10 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         variant), or means and covariances together (ours, "joint").
     n_spurious : int or "auto", default="auto"
         Number of spurious dimensions. "auto" tests for it at level 0.01.
+    rank_test : {"moments", "permutation"}, default="moments"
+        How "auto" tests: against the Gaussian law, from moments alone, or against the
+        environments permuted inside each class, for heavy-tailed features: covariances vary more
+        there than the Gaussian law allows for.
     scale : float, default=0.0
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
     n_components : int or float, optional
@@ -120,6 +124,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         method: str = "mean",
         *,
         n_spurious: int | str = "auto",
+        rank_test: str = "moments",
         scale: float = 0.0,
         n_components: int | float | None = None,
         condition_on: Any = None,
@@ -133,6 +138,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     ) -> None:
         self.method = method
         self.n_spurious = n_spurious
+        self.rank_test = rank_test
         self.scale = scale
         self.n_components = n_components
         self.condition_on = condition_on
@@ -167,7 +173,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         X, y, environments, weight = self._rows(X, y, environments, sample_weight, reset=True)
         keep = self._keep(recovery, len(X) if weight is None else weight.sum(), X.shape[1])
         moments = moments_for(X, y, environments, keep, sample_weight=weight)
-        components = self._set(recovery, moments)
+        components = self._set(recovery.settled(X, y, environments), moments)
         if _from_moments(self):
             return self._fold_moments(components)
         coordinates = head_coordinates(moments, self.eraser_, components)

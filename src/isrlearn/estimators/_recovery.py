@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from isrlearn import _validation as check
 from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
+from isrlearn.core.permutation import permutation_rank
 from isrlearn.core.rank import RankTest
 from isrlearn.core.subspace import (
     Subspace,
@@ -43,6 +44,8 @@ class Recovery:
     n_components: Any
     condition_on: Any
     variant: str
+    rank_test: str
+    test: RankTest | None = None
 
     @classmethod
     def of(cls, estimator: Any, methods: tuple[str, ...], method: str | None = None) -> Recovery:
@@ -53,6 +56,7 @@ class Recovery:
         if method == "joint" and estimator.variant == "paper":
             raise ValueError("method='joint' is not in the paper: it has no variant='paper'")
         check.check_between("scale", estimator.scale, 0.0, 1.0)
+        check.check_choice("rank_test", estimator.rank_test, ("moments", "permutation"))
         condition_on = getattr(estimator, "condition_on", None)
         if condition_on is not None and method not in ("mean", "cov"):
             raise ValueError(
@@ -66,6 +70,7 @@ class Recovery:
             estimator.n_components,
             condition_on,
             estimator.variant,
+            estimator.rank_test,
         )
 
     def least(self, n: float, n_features: int) -> Keep:
@@ -76,8 +81,21 @@ class Recovery:
         whitened = self.variant == "pooled" and n >= ROWS_PER_FEATURE * n_features
         return "pooled" if self.n_spurious == "auto" or self.n_components or whitened else "mean"
 
+    def settled(self, X: NDArray, y: NDArray | None, environments: NDArray) -> Recovery:
+        """The same with its rank tested on the rows, where the test needs them."""
+        if self.n_spurious != "auto" or self.rank_test == "moments":
+            return self
+        method = self.method if self.method in _SECOND_ORDER else "mean"
+        if self.condition_on is not None and y is not None:
+            rows = np.flatnonzero(y == self.condition_on)
+            X, y, environments = X[rows], y[rows], environments[rows]
+        test = permutation_rank(X, y, environments, method=method)
+        return replace(self, n_spurious=test.rank, test=test)
+
     def __call__(self, moments: Moments) -> tuple[Subspace, Eraser, NDArray | None]:
         """Subspace and eraser in the original features, and the principal directions if any."""
+        if self.n_spurious == "auto" and self.rank_test == "permutation":
+            raise ValueError("rank_test='permutation' needs the data: moments alone will not do")
         classes = self._classes(moments)
         check.check_cells(moments, classes, least=2 if self.method in _SECOND_ORDER else 1)
         components = None
@@ -86,6 +104,8 @@ class Recovery:
             components, _ = principal_components(moments, self.n_components)
             reduced = moments.map(components)
         subspace = self._find(reduced, classes)
+        if self.test is not None:
+            subspace = replace(subspace, rank_test=self.test)
         if components is not None:
             subspace = subspace.lift(components)
         return subspace, Eraser.of(subspace, self.scale, moments.total()[1]), components

@@ -33,6 +33,9 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
     ----------
     n_spurious : int or "auto", default="auto"
         Number of spurious dimensions; "auto" tests for it at level 0.01.
+    rank_test : {"moments", "permutation"}, default="moments"
+        How "auto" tests: against the Gaussian law, from moments alone, or against permuted
+        environments, for heavy-tailed features.
     scale : float, default=0.0
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
     n_components : int or float, optional
@@ -91,6 +94,7 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         self,
         n_spurious: int | str = "auto",
         *,
+        rank_test: str = "moments",
         scale: float = 0.0,
         n_components: int | float | None = None,
         variant: str = "pooled",
@@ -100,6 +104,7 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         missing_environments: str = "raise",
     ) -> None:
         self.n_spurious = n_spurious
+        self.rank_test = rank_test
         self.scale = scale
         self.n_components = n_components
         self.variant = variant
@@ -131,7 +136,7 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         X, y, environments, weight = self._rows(X, y, environments, sample_weight, reset=True)
         recovery.least(len(X), X.shape[1])
         moments = moments_for(X, None, environments, self._keep(), targets=y, sample_weight=weight)
-        components = self._set(recovery, moments)
+        components = self._set(recovery.settled(X, None, environments), moments)
         if _from_moments(self):
             return self._fold_moments(components)
         features = moments.columns(X.shape[1])

@@ -30,6 +30,10 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         ("regression": y is ignored and may be None).
     n_spurious : int or "auto", default="auto"
         Number of spurious dimensions; "auto" tests for it at level 0.01.
+    rank_test : {"moments", "permutation"}, default="moments"
+        How "auto" tests: against the Gaussian law, from moments alone, or against the
+        environments permuted inside each class, for heavy-tailed features: covariances vary more
+        there than the Gaussian law allows for.
     scale : float, default=0.0
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
     n_components : int or float, optional
@@ -78,6 +82,7 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         method: str = "mean",
         *,
         n_spurious: int | str = "auto",
+        rank_test: str = "moments",
         scale: float = 0.0,
         n_components: int | float | None = None,
         condition_on: Any = None,
@@ -87,6 +92,7 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
     ) -> None:
         self.method = method
         self.n_spurious = n_spurious
+        self.rank_test = rank_test
         self.scale = scale
         self.n_components = n_components
         self.condition_on = condition_on
@@ -119,7 +125,8 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         environments = check.check_environments(environments, len(X), self.missing_environments)
         weight = check.check_sample_weight(sample_weight, len(X))
         keep = recovery.least(len(X) if weight is None else weight.sum(), X.shape[1])
-        return self._set(recovery, moments_for(X, y, environments, keep, sample_weight=weight))
+        moments = moments_for(X, y, environments, keep, sample_weight=weight)
+        return self._set(recovery.settled(X, y, environments), moments)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Find the spurious subspace from moments made elsewhere."""
