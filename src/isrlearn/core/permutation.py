@@ -111,7 +111,9 @@ class _Permutations:
         observed = _squares(self._shifts(rest, self.e))
         exceed = np.zeros(len(observed))
         tops: list[float] = []
-        for done in range(1, self.n + 1):
+        done = 0
+        while done < self.n:
+            done += 1
             permuted = self._shifts(rest, self._permuted())
             exceed += _squares(permuted) >= observed
             if not N.shape[1]:
