@@ -91,7 +91,8 @@ class Plan:
 
     def first_keys(self) -> list[CellKey]:
         """Cells known in advance: of methods without a search, and all trials of the others."""
-        return [key for cell in self._cells() for key in self._first(*cell)]
+        keys = (key for cell in self._cells() for key in self._first(*cell))
+        return list({key.id: key for key in keys}.values())  # once each, also if two show it
 
     def _first(self, dataset: str, method: str, E: int) -> Iterator[CellKey]:
         trials = self._trials(dataset, method, E)
