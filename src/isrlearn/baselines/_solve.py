@@ -173,8 +173,9 @@ def _minimum(
     # L-BFGS stops where values no longer differ in double precision; gradients still do.
     while np.abs(gradient).max() > tol and v.size <= _FEW and n_iter < max_iter:
         step = linalg.lstsq(_hessian(flat, v), gradient)[0]
-        closer = flat(v - step)[1]
-        if np.abs(closer).max() >= 0.5 * np.abs(gradient).max():
+        value, closer = flat(v - step)
+        uphill = value > result.fun + 1e-10 * max(1.0, abs(result.fun))  # to a saddle, then
+        if uphill or np.abs(closer).max() >= 0.5 * np.abs(gradient).max():
             break
         v, gradient, n_iter = v - step, closer, n_iter + 1
     return v.reshape(start.shape), float(np.abs(gradient).max()), n_iter
