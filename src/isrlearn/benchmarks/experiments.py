@@ -138,7 +138,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         "Regression linear unit test",
         _REGRESSION,
         tuple(_REGRESSION),
-        ("isr-regression", "isr-regression-pooled", "erm", "irmv1", "irmv1-best", "oracle"),
+        (
+            *("isr-regression", "isr-regression-pooled"),
+            *("least-squares", "irmv1", "irmv1-best", "oracle"),
+        ),
         ("isr-regression", "erm", "irmv1", "oracle"),
         quantity="Mean squared error",
         log=True,

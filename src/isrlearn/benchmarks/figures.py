@@ -27,6 +27,7 @@ _STYLES: dict[str, tuple[str, str]] = {
     "isr-regression-pooled": ("#56B4E9", "D"),
     "isr-joint": ("#F0E442", "*"),
     "erm": ("#000000", "v"),
+    "least-squares": ("#000000", "v"),
     "irmv1": ("#009E73", "^"),
     "irmv1-best": ("#117733", ">"),
     "iga": ("#CC79A7", "X"),

@@ -144,6 +144,7 @@ METHODS: dict[str, Method] = {
     "isr-regression": _isr_regression("ISR-Regression", "paper"),
     "isr-regression-pooled": _isr_regression("ISR-Regression, pooled", "pooled"),
     "erm": _baseline("ERM"),
+    "least-squares": replace(_baseline("ERM"), label="Least squares (ERM)", tasks=REGRESSION),
     "irmv1": _IRMV1,
     "irmv1-best": replace(
         _IRMV1, label="IRMv1, penalty chosen on test", cells="irmv1", chosen_by="value"
