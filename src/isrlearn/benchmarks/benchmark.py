@@ -249,8 +249,8 @@ def _notes(result: Result, command: str) -> list[str]:
         notes.insert(0, f"Made by `{command}`.")
     if result.compare:
         notes.append(
-            "The standard error of a difference from the published mean is taken from the spread "
-            "over seeds in one environment on both sides."
+            "Differences from the published means are in standard errors of a two-sample t test, "
+            "from the spread over seeds in one environment."
         )
     return notes
 

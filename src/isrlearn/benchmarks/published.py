@@ -118,7 +118,7 @@ class Comparison:
     ours, published : float
         The two means.
     standard_error : float
-        Standard error of their difference, from both spreads over seeds.
+        Standard error of their difference.
 
     Examples
     --------
@@ -153,8 +153,10 @@ class Comparison:
 def compared(found: Iterable[Summary], published: PublishedResults) -> list[Comparison]:
     """Comparison of every summary for which something is published, and two seeds or more ran.
 
-    The standard error takes, on both sides, the spread over seeds of the error in a single
-    environment: the published figure. It is no smaller than that of the mean over environments.
+    The standard error is that of a two-sample t test: one variance for both sides, estimated
+    from both. (Errors of many methods take one of two values, and a handful of seeds can happen
+    to show one alone; taken by itself their spread would then be zero.) The spread is, as
+    published, that of the error in a single environment: no smaller than that of the mean.
 
     Examples
     --------
@@ -169,11 +171,18 @@ def compared(found: Iterable[Summary], published: PublishedResults) -> list[Comp
     for s in found:
         p = published.get((s.dataset, s.method, s.n_environments))
         if p is not None and s.n_seeds > 1:
-            error = math.sqrt(s.std_environment**2 / s.n_seeds + p.std**2 / N_SEEDS)
+            error = _standard_error(s, p)
             comparisons.append(
                 Comparison(s.dataset, s.method, s.n_environments, s.mean, p.mean, error)
             )
     return comparisons
+
+
+def _standard_error(s: Summary, p: Published) -> float:
+    """Standard error of the difference of the two means, with the variance they share."""
+    squares = (s.n_seeds - 1) * s.std_environment**2 + (N_SEEDS - 1) * p.std**2
+    variance = squares / (s.n_seeds + N_SEEDS - 2)
+    return math.sqrt(variance * (1 / s.n_seeds + 1 / N_SEEDS))
 
 
 def comparison_tables(
