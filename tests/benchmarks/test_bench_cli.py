@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import isrlearn
-from isrlearn.benchmarks import read_records
+from isrlearn.benchmarks import METHODS, read_records
 from isrlearn.cli._app import run
 
 SMALL = ["--seeds", "2", "--environments", "2,4", "--samples", "300", "--trials", "2"]
@@ -113,6 +114,20 @@ def test_records_of_another_experiment_are_exit_code_2(tmp_path, capsys):
     assert run(["bench", "multiclass", *command, "--datasets", "k=2"]) == 0
     assert run(["bench", "regression", *command, "--datasets", "d_s=3"]) == 2
     assert "holds records of 'multiclass'" in capsys.readouterr().err
+
+
+def test_cells_that_fail_are_told_and_tried_again(tmp_path, capsys, monkeypatch):
+    command = ["bench", "linear-unit-tests", "--datasets", "3s", "--methods", "erm,oracle", *SMALL]
+    command += ["--no-figures", "--out", str(tmp_path)]
+    fails = replace(METHODS["erm"], build=lambda panel, E: 1 / 0)
+    with monkeypatch.context() as patched:
+        patched.setitem(METHODS, "erm", fails)
+        assert run(command) == 1
+    shown = capsys.readouterr().err
+    assert "4 cells failed; first erm on 3s, seed 0: ZeroDivisionError" in shown
+    assert {r.key.method for r in read_records(tmp_path / "results.jsonl").values()} == {"oracle"}
+    assert run(command) == 0
+    assert len(read_records(tmp_path / "results.jsonl")) == 8
 
 
 def numbers_of(directory: Path) -> dict[str, tuple]:

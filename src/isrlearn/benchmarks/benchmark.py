@@ -157,7 +157,8 @@ def run(
     with terminated_as_interrupted(), RecordFile(out, plan.experiment, command) as records:
         failures = _complete(plan, plan.first_keys(), records, n_jobs, "searching and running")
         chosen = plan.final_keys(records.by_id)
-        keys = [key for _, key in chosen]
+        failed = {failure.key.id for failure in failures}
+        keys = [key for _, key in chosen if key.id not in failed]
         failures += _complete(plan, keys, records, n_jobs, "running what was chosen")
         # A method that shows another's cells shows them under its own name.
         found = [
