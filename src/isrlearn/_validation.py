@@ -40,7 +40,7 @@ def check_n_components(value: Any, n_features: int) -> None:
     )
 
 
-def check_n_spurious(value: Any, bound: int, why: str) -> None:
+def check_n_spurious(value: Any, bound: float = np.inf, why: str = "") -> None:
     """Raise unless value is "auto" or a count that the environments can show."""
     if isinstance(value, str) and value == "auto":
         return

@@ -173,7 +173,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         X, y, environments, weight = self._rows(X, y, environments, sample_weight, reset=True)
         keep = self._keep(recovery, len(X) if weight is None else weight.sum(), X.shape[1])
         moments = moments_for(X, y, environments, keep, sample_weight=weight)
-        components = self._set(recovery.settled(X, y, environments), moments)
+        components = self._set(recovery.settled(moments, X, y, environments), moments)
         if _from_moments(self):
             return self._fold_moments(components)
         coordinates = head_coordinates(moments, self.eraser_, components)
@@ -184,7 +184,9 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         if isinstance(head, str):
             head = logistic(self.C, Z.shape[1], len(self.classes_))
         fitted = fit_on_rows(head, Z, y, weight)
-        self.coef_, self.intercept_ = coordinates.fold(fitted.coef_, fitted.intercept_)
+        self.coef_, self.intercept_ = coordinates.fold(
+            np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)
+        )
         return self
 
     @available_if(_from_moments)
@@ -199,8 +201,9 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Add rows to those already seen; the same as one `fit` on all of them.
 
-        With the "lda" head or a given one. The model can predict as soon as every class has
-        been seen in every environment. `classes` is accepted as scikit-learn does and not needed.
+        With the "lda" head or a given one. The model can predict as soon as the classes that are
+        compared were seen in every environment, and environments enough for `n_spurious`.
+        `classes` is accepted as scikit-learn does and not needed.
         """
         recovery = self._recovery()
         first = not hasattr(self, "moments_")
@@ -214,7 +217,8 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         moments = part if first else self.moments_ + part
         self.moments_ = moments
         self.classes_, self.environments_ = moments.classes, moments.environments
-        if len(moments.classes) > 1 and moments.count.all() and self._compares(moments):
+        alone = len(moments.environments) < 2 and self.missing_environments == "single"
+        if len(moments.classes) > 1 and (alone or recovery.ready(moments)):
             return self._fold_moments(self._set(recovery, moments))
         self.__dict__.pop("coef_", None)  # of fewer classes or environments than are known now
         return self
@@ -222,7 +226,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     @available_if(_from_moments)
     def fit_moments(self, moments: Moments) -> Self:
         """Fit from moments made elsewhere, with the "lda" head or a given one."""
-        self.n_features_in_ = moments.n_features
+        self._know_features(moments.n_features)
         return self._fold_moments(self._set(self._recovery(), moments))
 
     def decision_function(self, X: Any) -> NDArray:
@@ -288,10 +292,6 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         )
         return X, y, environments, check.check_sample_weight(sample_weight, len(X))
 
-    def _compares(self, moments: Moments) -> bool:
-        """Whether there are environments to compare, or none are asked for."""
-        return len(moments.environments) > 1 or self.missing_environments == "single"
-
     def _set(self, recovery: Recovery, moments: Moments) -> NDArray | None:
         """Store what the moments say of the subspace; return the principal directions."""
         check.check_classes(moments)
@@ -315,5 +315,5 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
 
     def _check_fitted(self) -> None:
         if hasattr(self, "moments_") and not hasattr(self, "coef_"):
-            check.check_cells(self.moments_, np.arange(len(self.classes_)), least=1)
+            self._recovery()(self.moments_)  # says which rows are still missing
         check_is_fitted(self, "coef_")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import has_fit_parameter
@@ -17,6 +17,8 @@ from isrlearn.core.moments import Moments
 
 #: Coefficients up to which a Newton step's dense Hessian is cheaper than many gradient steps.
 _NEWTON_SIZE = 1000
+#: Rows on which a given head is checked to be affine.
+_PROBES = 16
 
 
 def logistic(C: float, n_features: int, n_classes: int) -> LogisticRegression:
@@ -43,7 +45,26 @@ def fit_on_rows(head: Any, Z: NDArray, y: NDArray, weight: NDArray | None) -> An
             f"head {type(head).__name__} has no coef_ and intercept_: it must be a linear "
             "estimator for the removal to be folded into it"
         )
+    _check_affine(fitted, Z[:_PROBES])
     return fitted
+
+
+def _check_affine(fitted: Any, Z: NDArray) -> None:
+    """Raise unless coef_ and intercept_ are all there is to the head.
+
+    A log link, or coefficients of one class against one other, would fold into nonsense.
+    """
+    scores = getattr(fitted, "decision_function", None if is_classifier(fitted) else fitted.predict)
+    if scores is None:
+        return
+    found = np.ravel(Z @ np.atleast_2d(fitted.coef_).T + fitted.intercept_)
+    expected = np.ravel(scores(Z))
+    close = 1e-3 * np.abs(expected).max(initial=1e-12)  # float32 rows have float32 scores
+    if found.shape != expected.shape or np.abs(found - expected).max(initial=0.0) > close:
+        raise ValueError(
+            f"head {type(fitted).__name__} has a decision function other than "
+            "X @ coef_.T + intercept_: the removal cannot be folded into it. Take a linear one."
+        )
 
 
 def check_weights(class_weight: Any, group_weight: Any) -> None:

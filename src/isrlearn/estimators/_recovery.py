@@ -55,6 +55,7 @@ class Recovery:
         check.check_choice("variant", estimator.variant, ("pooled", "paper"))
         if method == "joint" and estimator.variant == "paper":
             raise ValueError("method='joint' is not in the paper: it has no variant='paper'")
+        check.check_n_spurious(estimator.n_spurious)
         check.check_between("scale", estimator.scale, 0.0, 1.0)
         check.check_choice("rank_test", estimator.rank_test, ("moments", "permutation"))
         condition_on = getattr(estimator, "condition_on", None)
@@ -81,13 +82,17 @@ class Recovery:
         whitened = self.variant == "pooled" and n >= ROWS_PER_FEATURE * n_features
         return "pooled" if self.n_spurious == "auto" or self.n_components or whitened else "mean"
 
-    def settled(self, X: NDArray, y: NDArray | None, environments: NDArray) -> Recovery:
+    def settled(
+        self, moments: Moments, X: NDArray, y: NDArray | None, environments: NDArray
+    ) -> Recovery:
         """The same with its rank tested on the rows, where the test needs them."""
         if self.n_spurious != "auto" or self.rank_test == "moments":
             return self
+        classes = self._positions(moments.classes)
+        check.check_cells(moments, classes, least=self._rows_a_cell)
         method = self.method if self.method in _SECOND_ORDER else "mean"
-        if self.condition_on is not None and y is not None:
-            rows = np.flatnonzero(y == self.condition_on)
+        if y is not None and len(classes) < len(moments.classes):
+            rows = np.flatnonzero(np.isin(y, moments.classes[classes]))
             X, y, environments = X[rows], y[rows], environments[rows]
         test = permutation_rank(X, y, environments, method=method)
         return replace(self, n_spurious=test.rank, test=test)
@@ -96,8 +101,9 @@ class Recovery:
         """Subspace and eraser in the original features, and the principal directions if any."""
         if self.n_spurious == "auto" and self.rank_test == "permutation":
             raise ValueError("rank_test='permutation' needs the data: moments alone will not do")
-        classes = self._classes(moments)
-        check.check_cells(moments, classes, least=2 if self.method in _SECOND_ORDER else 1)
+        check.check_n_components(self.n_components, moments.n_features)
+        classes = self._positions(moments.classes)
+        check.check_cells(moments, classes, least=self._rows_a_cell)
         components = None
         reduced = moments
         if self.n_components is not None:
@@ -115,8 +121,8 @@ class Recovery:
         if E < 2:
             nothing = np.zeros((d, 0))
             return Subspace(nothing, nothing, np.zeros(0))
-        bound, why = self._bound(len(classes), E, d)
-        check.check_n_spurious(self.n_spurious, bound, why)
+        if self.test is None:
+            check.check_n_spurious(self.n_spurious, *self._bound(len(classes), E, d))
         subspace = _METHODS[self.method](moments, self.n_spurious, classes, self.variant)
         if subspace.rank < d:
             return subspace
@@ -127,20 +133,34 @@ class Recovery:
         )
         return _METHODS[self.method](moments, d - 1, classes, self.variant)
 
-    def _classes(self, moments: Moments) -> NDArray:
-        """Positions of the classes whose cells are compared."""
-        K = len(moments.classes)
+    def ready(self, moments: Moments) -> bool:
+        """Whether all that is to be compared was seen; if not, more rows may bring it."""
+        if len(moments.environments) < 2:
+            return False
+        if self.condition_on is not None and not (moments.classes == self.condition_on).any():
+            return False
+        classes, d = self._positions(moments.classes), moments.n_features
+        if (moments.count[classes] < self._rows_a_cell).any():
+            return False
+        bound, _ = self._bound(len(classes), len(moments.environments), d)
+        return self.n_spurious == "auto" or not bound < self.n_spurious < d
+
+    @property
+    def _rows_a_cell(self) -> int:
+        return 2 if self.method in _SECOND_ORDER else 1
+
+    def _positions(self, names: NDArray) -> NDArray:
+        """Positions, among the sorted names of the classes, of those whose cells are compared."""
         if self.condition_on is not None:
-            found = np.flatnonzero(moments.classes == self.condition_on)
+            found = np.flatnonzero(names == self.condition_on)
             if not len(found):
                 raise ValueError(
                     f"condition_on={self.condition_on!r} is not a class; the classes are "
-                    f"{moments.classes.tolist()}"
+                    f"{names.tolist()}"
                 )
             return found
-        if self.method == "mean" and self.variant == "paper":
-            return np.array([K - 1])
-        return np.arange(K)
+        last_only = self.method == "mean" and self.variant == "paper"
+        return np.array([len(names) - 1]) if last_only else np.arange(len(names))
 
     def _bound(self, K: int, E: int, d: int) -> tuple[int, str]:
         """Most spurious dimensions that can be asked for, and what sets that number."""
@@ -153,6 +173,7 @@ class Recovery:
 class Recovered:
     """What every fitted estimator knows of the subspace it took out."""
 
+    n_features_in_: int
     moments_: Moments
     eraser_: Eraser
     environments_: NDArray
@@ -166,6 +187,11 @@ class Recovered:
         self.environments_ = moments.environments
         self.spurious_basis_, self.spectrum_ = subspace.basis, subspace.spectrum
         self.n_spurious_, self.rank_test_ = subspace.rank, subspace.rank_test
+
+    def _know_features(self, n_features: int) -> None:
+        """Take the number of features from moments, which know no names."""
+        self.n_features_in_ = n_features
+        self.__dict__.pop("feature_names_in_", None)
 
 
 def _cov(moments: Moments, r: Any, classes: NDArray, variant: Any) -> Subspace:

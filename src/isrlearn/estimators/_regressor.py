@@ -136,7 +136,7 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         X, y, environments, weight = self._rows(X, y, environments, sample_weight, reset=True)
         recovery.least(len(X), X.shape[1])
         moments = moments_for(X, None, environments, self._keep(), targets=y, sample_weight=weight)
-        components = self._set(recovery.settled(X, None, environments), moments)
+        components = self._set(recovery.settled(moments, X, None, environments), moments)
         if _from_moments(self):
             return self._fold_moments(components)
         features = moments.columns(X.shape[1])
@@ -160,7 +160,7 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         """Add rows to those already seen; the same as one `fit` on all of them.
 
         With the "ridge" head or a given one. The model can predict as soon as two environments
-        have been seen.
+        have been seen, and enough of them for `n_spurious`.
         """
         recovery = self._recovery()
         first = not hasattr(self, "moments_")
@@ -170,18 +170,22 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         part = moments_for(X, None, environments, self._keep(), targets=y, sample_weight=weight)
         moments = part if first else self.moments_ + part
         self.moments_ = moments
-        if len(moments.environments) > 1 or self.missing_environments == "single":
+        alone = len(moments.environments) < 2 and self.missing_environments == "single"
+        if alone or recovery.ready(moments.columns(X.shape[1])):
             self._fold_moments(self._set(recovery, moments))
         return self
 
     @available_if(_from_moments)
     def fit_moments(self, moments: Moments) -> Self:
         """Fit from moments made elsewhere, the target their last column."""
-        self.n_features_in_ = moments.n_features - 1
+        self._know_features(moments.n_features - 1)
         return self._fold_moments(self._set(self._recovery(), moments))
 
     def predict(self, X: Any) -> NDArray:
         """``X @ coef_ + intercept_``. No environments needed."""
+        if hasattr(self, "moments_") and not hasattr(self, "coef_"):
+            # Says which environments are still missing.
+            self._recovery()(self.moments_.columns(self.n_features_in_))
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return X @ self.coef_.astype(X.dtype) + X.dtype.type(self.intercept_)

@@ -126,11 +126,11 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         weight = check.check_sample_weight(sample_weight, len(X))
         keep = recovery.least(len(X) if weight is None else weight.sum(), X.shape[1])
         moments = moments_for(X, y, environments, keep, sample_weight=weight)
-        return self._set(recovery.settled(X, y, environments), moments)
+        return self._set(recovery.settled(moments, X, y, environments), moments)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Find the spurious subspace from moments made elsewhere."""
-        self.n_features_in_ = moments.n_features
+        self._know_features(moments.n_features)
         return self._set(self._recovery(), moments)
 
     def transform(self, X: Any) -> NDArray:
