@@ -1,0 +1,597 @@
+"""ISRClassifier: the core's answers, folded into one affine map."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from isrlearn import ISRClassifier, ISRTransformer
+from isrlearn.core import (
+    Moments,
+    covariance_subspace,
+    head_coordinates,
+    joint_subspace,
+    mean_subspace,
+    multiclass_subspace,
+    principal_angles,
+    principal_components,
+)
+
+HEADS = ["logistic", "lda", RidgeClassifier(), LogisticRegression(C=0.1)]
+FORMS = [
+    {"method": "mean"},
+    {"method": "mean", "variant": "paper"},
+    {"method": "mean", "condition_on": "bee"},
+    {"method": "mean", "condition_on": "ant", "variant": "paper"},
+    {"method": "cov"},
+    {"method": "cov", "variant": "paper"},
+    {"method": "cov", "condition_on": "ant", "variant": "paper"},
+    {"method": "multiclass"},
+    {"method": "multiclass", "variant": "paper"},
+    {"method": "joint"},
+]
+
+
+def fit(data, **parameters):
+    X, y, e = data
+    return ISRClassifier(**parameters).fit(X, y, environments=e)
+
+
+@pytest.mark.parametrize("head", HEADS, ids=str)
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_decision_function_is_one_affine_map(ternary, form, head):
+    X, y, _ = ternary
+    clf = fit(ternary, n_spurious=2, head=head, **form)
+    assert clf.coef_.shape == (3, 5)
+    assert clf.intercept_.shape == (3,)
+    np.testing.assert_array_equal(clf.decision_function(X), X @ clf.coef_.T + clf.intercept_)
+    np.testing.assert_array_equal(
+        clf.predict(X), clf.classes_[clf.decision_function(X).argmax(axis=1)]
+    )
+    assert clf.score(X, y) == np.mean(clf.predict(X) == y)
+    np.testing.assert_allclose(clf.spurious_basis_.T @ clf.spurious_basis_, np.eye(2), atol=1e-12)
+    assert np.abs(clf.coef_ @ clf.spurious_basis_).max() < 1e-8  # nothing is left to see
+
+
+@pytest.mark.parametrize("head", HEADS, ids=str)
+def test_two_classes_have_one_score(binary, head):
+    X, _, _ = binary
+    clf = fit(binary, head=head)
+    assert clf.coef_.shape == (1, 5)
+    assert clf.intercept_.shape == (1,)
+    scores = clf.decision_function(X)
+    np.testing.assert_array_equal(scores, (X @ clf.coef_.T + clf.intercept_)[:, 0])
+    np.testing.assert_array_equal(clf.predict(X), (scores > 0).astype(int))
+
+
+@pytest.mark.parametrize("head", ["logistic", "lda", LogisticRegression()], ids=str)
+def test_probabilities_are_the_links_of_the_scores(binary, ternary, head):
+    two, three = fit(binary, head=head), fit(ternary, head=head)
+    X = binary[0]
+    p = two.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.log(p[:, 1] / p[:, 0]), two.decision_function(X), atol=1e-8)
+    np.testing.assert_allclose(
+        three.predict_proba(X), softmax(three.decision_function(X), axis=1), atol=1e-12
+    )
+    np.testing.assert_allclose(three.predict_log_proba(X), np.log(three.predict_proba(X)))
+
+
+def test_heads_without_probabilities_have_no_such_method(binary):
+    assert not hasattr(fit(binary, head=RidgeClassifier()), "predict_proba")
+    assert not hasattr(fit(binary, head=RidgeClassifier()), "predict_log_proba")
+    assert hasattr(fit(binary, head="lda"), "predict_proba")
+
+
+def test_only_heads_from_moments_can_be_fitted_in_parts():
+    pair = (np.ones((1, 5)), [0.0])
+    for head, possible in [("lda", True), (pair, True), ("logistic", False), (Ridge(), False)]:
+        for method in ("partial_fit", "fit_moments"):
+            assert hasattr(ISRClassifier(head=head), method) == possible
+
+
+CORE = {
+    "mean": mean_subspace,
+    "cov": covariance_subspace,
+    "multiclass": multiclass_subspace,
+    "joint": joint_subspace,
+}
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("n_spurious", [1, 2, "auto"])
+def test_estimator_is_the_function(ternary, form, n_spurious):
+    clf = fit(ternary, n_spurious=n_spurious, head="lda", **form)
+    moments = Moments.from_data(*ternary)
+    keywords = {k: v for k, v in form.items() if k == "variant"}
+    if "condition_on" in form:
+        keywords["classes"] = np.flatnonzero(moments.classes == form["condition_on"])
+    found = CORE[form["method"]](moments, n_spurious, **keywords)
+    assert clf.n_spurious_ == found.rank
+    np.testing.assert_allclose(clf.spurious_basis_, found.basis, atol=1e-9)
+    np.testing.assert_allclose(clf.spectrum_, found.spectrum, atol=1e-7)
+    assert (clf.rank_test_ is None) == (n_spurious != "auto")
+    np.testing.assert_allclose(clf.eraser_.center, ternary[0].mean(axis=0), atol=1e-12)
+
+
+def naive_span(form, data, r):
+    """Algorithms 1 and 2 in a few lines of NumPy."""
+    X, y, e = data
+    k = form.get("condition_on", max(set(y)))
+    cells = [X[(y == k) & (e == v)] for v in np.unique(e)]
+    if form["method"] == "mean":
+        return np.linalg.svd(np.cov(np.array([c.mean(axis=0) for c in cells]).T))[0][:, :r]
+    found = []
+    for a, b in combinations(cells, 2):
+        values, vectors = np.linalg.eigh(np.cov(a.T) - np.cov(b.T))
+        found.append(vectors[:, np.argsort(-np.abs(values))[:r]])
+    return np.linalg.svd(np.hstack(found))[0][:, :r]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"method": "mean", "condition_on": "ant"},
+        {"method": "mean", "condition_on": "cat"},
+        {"method": "mean"},
+        {"method": "cov", "condition_on": "bee"},
+    ],
+    ids=str,
+)
+def test_paper_variant_is_the_published_algorithm(ternary, form):
+    X, y, _ = ternary
+    span = naive_span(form, ternary, 2)
+    clf = fit(ternary, n_spurious=2, variant="paper", head="lda", **form)
+    assert principal_angles(clf.spurious_basis_, span)[0] < 1e-7
+    # The invariant features are the null space; the head does not care which basis it has.
+    left = np.linalg.svd(span)[0][:, 2:]
+    reference = LinearDiscriminantAnalysis().fit(X @ left, y)
+    np.testing.assert_array_equal(clf.predict(X), reference.predict(X @ left))
+
+
+def test_logistic_head_is_scikit_learns_on_the_coordinates(ternary):
+    X, y, _ = ternary
+    for C in (0.01, 1.0):
+        clf = fit(ternary, C=C)
+        Z = head_coordinates(clf.moments_, clf.eraser_)(X)
+        reference = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(Z, y)
+        np.testing.assert_allclose(clf.predict_proba(X), reference.predict_proba(Z), atol=1e-5)
+
+
+def test_unpenalised_logistic_head_is_scikit_learns_on_transformed_rows(binary):
+    X, y, e = binary
+    clf = fit(binary, C=1e10)
+    isr = ISRTransformer(output="invariant").fit(X, y, environments=e)
+    reference = LogisticRegression(C=1e10, tol=1e-10, max_iter=10_000).fit(isr.transform(X), y)
+    np.testing.assert_allclose(
+        clf.predict_proba(X), reference.predict_proba(isr.transform(X)), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("form", [{"variant": "pooled"}, {"variant": "paper"}], ids=str)
+def test_lda_head_is_scikit_learns_on_invariant_coordinates(binary, form):
+    X, y, e = binary
+    clf = fit(binary, n_spurious=2, head="lda", **form)
+    isr = ISRTransformer(n_spurious=2, output="invariant", **form).fit(X, y, environments=e)
+    Z = isr.transform(X)
+    n, prior = len(y), np.log(np.mean(y == 1) / np.mean(y == 0))
+    reference = LinearDiscriminantAnalysis(solver="lsqr").fit(Z, y).decision_function(Z)
+    # scikit-learn divides the scatter by n, we by n - 2.
+    found = (clf.decision_function(X) - prior) * n / (n - 2) + prior
+    np.testing.assert_allclose(found, reference, atol=1e-7)
+
+
+def test_given_estimator_is_cloned_and_fitted_on_the_coordinates(ternary):
+    X, y, _ = ternary
+    head = RidgeClassifier(alpha=3.0)
+    clf = fit(ternary, head=head)
+    assert not hasattr(head, "coef_")
+    Z = head_coordinates(clf.moments_, clf.eraser_)(X)
+    reference = clone(head).fit(Z, y)
+    np.testing.assert_allclose(clf.decision_function(X), reference.decision_function(Z), atol=1e-9)
+
+
+def test_tiny_invariant_features_survive_the_penalty(binary):
+    # The published pitfall: C = 1 on raw features that are a hundred times too small.
+    X, y, e = binary
+    units = np.array([1.0, 1e-3, 1.0, 1e-2, 1e-4])
+    a, b = fit(binary), fit((X * units, y, e))
+    np.testing.assert_allclose(b.decision_function(X * units), a.decision_function(X), atol=1e-6)
+
+
+# Heads that cannot be folded
+
+
+@pytest.mark.parametrize("head", [DecisionTreeClassifier(), SVC()], ids=str)
+def test_heads_must_be_linear(ternary, head):
+    with pytest.raises((ValueError, AttributeError), match=r"no coef_|linear"):
+        fit(ternary, head=head)
+
+
+def test_heads_must_score_one_row_a_class(ternary, binary):
+    # One-against-one coefficients of three classes have three rows too, and mean something else.
+    with pytest.raises(ValueError, match=r"SVC .* decision function"):
+        fit(ternary, head=SVC(kernel="linear"))
+    assert fit(binary, head=SVC(kernel="linear")).score(*binary[:2]) > 0.7
+    assert fit(ternary, head=LinearSVC(max_iter=10_000)).score(*ternary[:2]) > 0.5
+
+
+# Weights
+
+
+def groups(y, e):
+    return np.unique(np.char.add(y.astype(str), e), return_inverse=True)[1]
+
+
+def balanced(labels):
+    """The paper's weights: n / (number of groups · rows of the group)."""
+    count = np.bincount(labels)
+    return len(labels) / (len(count) * count[labels])
+
+
+def test_group_weight_is_the_papers_reweighting(binary):
+    X, y, e = binary
+    w = balanced(groups(y, e))
+    # With nothing removed the subspace cannot depend on the weights; the head must.
+    a = fit(binary, n_spurious=0, head="lda", group_weight="balanced")
+    b = ISRClassifier(n_spurious=0, head="lda").fit(X, y, environments=e, sample_weight=w)
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-9)
+    np.testing.assert_allclose(a.intercept_, b.intercept_, atol=1e-9)
+    assert np.abs(a.intercept_ - fit(binary, n_spurious=0, head="lda").intercept_) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("parameters", "weight"),
+    [
+        ({"group_weight": "balanced"}, lambda y, e: balanced(groups(y, e))),
+        ({"class_weight": "balanced"}, lambda y, e: balanced(y)),
+        ({"class_weight": {0: 3.0, 1: 0.5}}, lambda y, e: np.where(y == 0, 3.0, 0.5)),
+        ({"class_weight": {0: 3.0}}, lambda y, e: np.where(y == 0, 3.0, 1.0)),
+    ],
+    ids=["groups", "classes", "dict", "part of a dict"],
+)
+def test_weights_reach_the_head_and_not_the_subspace(binary, parameters, weight):
+    X, y, e = binary
+    plain, weighted = fit(binary), fit(binary, **parameters)
+    np.testing.assert_array_equal(weighted.spurious_basis_, plain.spurious_basis_)
+    Z = head_coordinates(plain.moments_, plain.eraser_)(X)
+    reference = LogisticRegression(tol=1e-10, max_iter=10_000)
+    reference.fit(Z, y, sample_weight=weight(y, e))
+    np.testing.assert_allclose(weighted.predict_proba(X), reference.predict_proba(Z), atol=1e-5)
+    assert np.abs(plain.intercept_ - weighted.intercept_).max() > 0.01
+    # Sample weights multiply them: their cells count as the weights say.
+    own = np.where(np.arange(len(y)) % 2, 1.0, 2.0)
+    both = ISRClassifier(n_spurious=0, **parameters)
+    both.fit(X, y, environments=e, sample_weight=own)
+    twice = np.repeat(np.arange(len(y)), own.astype(int))
+    repeated = ISRClassifier(n_spurious=0, **parameters)
+    repeated.fit(X[twice], y[twice], environments=e[twice])
+    np.testing.assert_allclose(both.coef_, repeated.coef_, atol=1e-7)
+
+
+@pytest.mark.parametrize("parameters", [{"group_weight": "balanced"}, {"class_weight": "balanced"}])
+def test_weights_reach_the_closed_form_head(ternary, parameters):
+    X, y, e = ternary
+    clf = fit(ternary, head="lda", **parameters)
+    g = groups(y, e) if "group_weight" in parameters else np.unique(y, return_inverse=True)[1]
+    w = balanced(g)
+    left = np.linalg.svd(clf.spurious_basis_)[0][:, 2:]
+    Z, classes = X @ left, np.unique(y)
+    mean = np.array([np.average(Z[y == k], axis=0, weights=w[y == k]) for k in classes])
+    D = Z - mean[np.searchsorted(classes, y)]
+    S = (w[:, None] * D).T @ D / (w.sum() - 3)
+    prior = np.array([w[y == k].sum() for k in classes]) / w.sum()
+    coef = np.linalg.solve(S, mean.T).T
+    expected = Z @ coef.T - 0.5 * np.sum(coef * mean, axis=1) + np.log(prior)
+    found = clf.decision_function(X)
+    np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-7)
+
+
+def test_heads_that_take_no_weights_say_so(binary):
+    class Unweighted(RidgeClassifier):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    with pytest.raises(ValueError, match="Unweighted takes no sample_weight"):
+        fit(binary, head=Unweighted(), class_weight="balanced")
+    assert fit(binary, head=Unweighted()).coef_.shape == (1, 5)
+
+
+# Rows without an environment
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("head", ["logistic", "lda"])
+def test_unlabelled_rows_train_the_head_only(binary, missing, head):
+    X, y, e = binary
+    some = np.arange(len(y)) % 3 == 0
+    partly = e.astype(object)
+    partly[some] = missing
+    clf = fit((X, y, partly), n_spurious=2, head=head)
+    labelled = fit((X[~some], y[~some], e[~some]), n_spurious=2, head=head)
+    assert clf.moments_.count.sum() == np.sum(~some)
+    assert clf.moments_.total()[0] == len(y)
+    np.testing.assert_allclose(clf.spurious_basis_, labelled.spurious_basis_, atol=1e-10)
+    Z = head_coordinates(clf.moments_, clf.eraser_)(X)
+    if head == "logistic":
+        reference = LogisticRegression(tol=1e-10, max_iter=10_000).fit(Z, y)
+        np.testing.assert_allclose(clf.predict_proba(X), reference.predict_proba(Z), atol=1e-5)
+    else:
+        left = np.linalg.svd(clf.spurious_basis_)[0][:, 2:]
+        reference = LinearDiscriminantAnalysis().fit(X @ left, y)
+        np.testing.assert_array_equal(clf.predict(X), reference.predict(X @ left))
+    assert np.abs(clf.coef_ - labelled.coef_).max() > 1e-3
+
+
+def test_unlabelled_rows_weigh_as_their_class_would(binary):
+    X, y, e = binary
+    partly = e.astype(object)
+    partly[::3] = None
+    clf = fit((X, y, partly), n_spurious=2, group_weight="balanced")
+    known = np.arange(len(y)) % 3 != 0
+    w = balanced(y)
+    w[known] = balanced(groups(y[known], e[known]))
+    Z = head_coordinates(clf.moments_, clf.eraser_)(X)
+    reference = LogisticRegression(tol=1e-10, max_iter=10_000).fit(Z, y, sample_weight=w)
+    np.testing.assert_allclose(clf.predict_proba(X), reference.predict_proba(Z), atol=1e-5)
+    closed = fit((X, y, partly), n_spurious=2, group_weight="balanced", head="lda")
+    assert np.mean(closed.predict(X) == clf.predict(X)) > 0.95
+
+
+# In parts, and from moments
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("weights", [{}, {"group_weight": "balanced"}], ids=str)
+def test_parts_are_the_whole(ternary, form, weights):
+    X, y, e = ternary
+    e = e.astype(object)
+    e[::7] = None
+    parameters = {"head": "lda", "n_spurious": 2, **form, **weights}
+    whole = fit((X, y, e), **parameters)
+    parts = ISRClassifier(**parameters)
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(y)), 7):
+        parts.partial_fit(X[rows], y[rows], environments=e[rows])
+    elsewhere = ISRClassifier(**parameters).fit_moments(Moments.from_data(X, y, e))
+    for clf in (parts, elsewhere):
+        np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-8)
+        np.testing.assert_allclose(clf.intercept_, whole.intercept_, atol=1e-8)
+        assert principal_angles(clf.spurious_basis_, whole.spurious_basis_)[0] < 1e-8
+        assert clf.classes_.tolist() == whole.classes_.tolist()
+        assert clf.environments_.tolist() == whole.environments_.tolist()
+        assert clf.n_features_in_ == 5
+
+
+@pytest.mark.parametrize("n_spurious", [2, "auto"])
+@pytest.mark.parametrize("variant", ["pooled", "paper"])
+def test_environments_may_come_one_after_the_other(binary, n_spurious, variant):
+    X, y, e = binary
+    parameters = {"head": "lda", "n_spurious": n_spurious, "variant": variant}
+    clf = ISRClassifier(**parameters)
+    for name in np.unique(e):
+        clf.partial_fit(X[e == name], y[e == name], environments=e[e == name])
+    np.testing.assert_allclose(clf.coef_, fit(binary, **parameters).coef_, atol=1e-8)
+
+
+def test_before_enough_was_seen_predicting_says_what_is_missing(binary):
+    X, y, e = binary
+    north, south, zero = e == "north", e == "south", y == 0
+    clf = ISRClassifier(head="lda")
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+    clf.partial_fit(X[north], y[north], environments=e[north])
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+    rows = south & zero
+    clf.partial_fit(X[rows], y[rows], environments=e[rows])
+    with pytest.raises(ValueError, match="class 1 has no rows in environment 'south'"):
+        clf.predict(X)
+    rows = south & ~zero
+    clf.partial_fit(X[rows], y[rows], environments=e[rows])
+    both = north | south
+    np.testing.assert_allclose(
+        clf.coef_, fit((X[both], y[both], e[both]), head="lda").coef_, atol=1e-8
+    )
+    # A class or an environment that is new takes the answer back until its cells are filled.
+    rows = (e == "east") & zero
+    clf.partial_fit(X[rows], y[rows], environments=e[rows])
+    with pytest.raises(ValueError, match="class 1 has no rows in environment 'east'"):
+        clf.predict(X)
+
+
+def test_too_few_environments_for_n_spurious_yet(binary):
+    X, y, e = binary
+    clf = ISRClassifier(head="lda", n_spurious=2, variant="paper")
+    rows = np.isin(e, ["north", "south"])
+    clf.partial_fit(X[rows], y[rows], environments=e[rows])
+    with pytest.raises(ValueError, match="n_spurious=2 is more than the 1 possible"):
+        clf.predict(X)
+    clf.partial_fit(X[~rows], y[~rows], environments=e[~rows])
+    assert clf.n_spurious_ == 2
+
+
+def test_parts_need_only_the_cells_that_are_compared(binary):
+    X, y, e = binary
+    rows = (y == 1) | (e != "north")  # class 0 is never in the north
+    parameters = {"head": "lda", "condition_on": 1}
+    whole = fit((X[rows], y[rows], e[rows]), **parameters)
+    clf = ISRClassifier(**parameters)
+    for part in np.array_split(np.flatnonzero(rows), 3):
+        clf.partial_fit(X[part], y[part], environments=e[part])
+    np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-8)
+
+
+def test_parts_take_classes_as_scikit_learn_passes_them(binary):
+    X, y, e = binary
+    clf = ISRClassifier(head="lda").partial_fit(X, y, [0, 1], environments=e)
+    np.testing.assert_allclose(clf.coef_, fit(binary, head="lda").coef_, atol=1e-8)
+
+
+def test_parts_go_on_after_a_fit(binary):
+    X, y, e = binary
+    half = np.arange(len(y)) % 2 == 0
+    for parameters in ({"head": "lda"}, {"head": (np.ones((1, 5)), [0.0])}):
+        clf = fit((X[half], y[half], e[half]), n_spurious=1, **parameters)
+        clf.partial_fit(X[~half], y[~half], environments=e[~half])
+        whole = fit(binary, n_spurious=1, **parameters)
+        np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-8)
+
+
+# An adapted head
+
+
+def test_adapted_head_with_everything_kept_predicts_as_before(binary, ternary):
+    for X, y, e in (binary, ternary):
+        trained = LogisticRegression().fit(X, y)
+        clf = ISRClassifier(head=(trained.coef_, trained.intercept_), scale=1.0, n_spurious=2)
+        clf.fit(X, y, environments=e)
+        np.testing.assert_array_equal(clf.coef_, trained.coef_)
+        np.testing.assert_array_equal(clf.intercept_, trained.intercept_)
+        np.testing.assert_array_equal(clf.predict(X), trained.predict(X))
+        np.testing.assert_array_equal(clf.decision_function(X), trained.decision_function(X))
+
+
+@pytest.mark.parametrize("variant", ["pooled", "paper"])
+def test_adapted_head_sees_nothing_of_the_spurious_basis(binary, ternary, variant):
+    for X, y, e in (binary, ternary):
+        trained = LogisticRegression().fit(X, y)
+        clf = ISRClassifier(head=(trained.coef_, trained.intercept_), n_spurious=2, variant=variant)
+        clf.fit(X, y, environments=e)
+        assert np.abs(trained.coef_ @ clf.spurious_basis_).max() > 0.01
+        assert np.abs(clf.coef_ @ clf.spurious_basis_).max() <= 1e-12
+        steps = np.random.default_rng(0).normal(size=(len(X), 2))
+        moved = X + steps @ clf.spurious_basis_.T
+        np.testing.assert_allclose(
+            clf.decision_function(moved), clf.decision_function(X), atol=1e-12
+        )
+        # An average sample keeps its logits, so the intercept keeps its meaning.
+        average = X.mean(axis=0, keepdims=True)
+        np.testing.assert_allclose(
+            clf.decision_function(average), trained.decision_function(average), atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.25, 0.5])
+def test_scale_is_what_is_kept(binary, scale):
+    X, y, e = binary
+    trained = LogisticRegression().fit(X, y)
+    head = (trained.coef_, trained.intercept_)
+    clf = ISRClassifier(head=head, scale=scale, n_spurious=2).fit(X, y, environments=e)
+    np.testing.assert_allclose(
+        clf.coef_ @ clf.spurious_basis_, scale * trained.coef_ @ clf.spurious_basis_, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        clf.decision_function(X), trained.decision_function(clf.eraser_(X)), atol=1e-10
+    )
+
+
+def test_heads_of_two_logits_are_their_difference(binary):
+    X, y, e = binary
+    rng = np.random.default_rng(0)
+    coef, intercept = rng.normal(size=(2, 5)), rng.normal(size=2)
+    two = ISRClassifier(head=(coef, intercept), n_spurious=2).fit(X, y, environments=e)
+    one = ISRClassifier(head=(coef[1] - coef[0], intercept[1] - intercept[0]), n_spurious=2)
+    one.fit(X, y, environments=e)
+    np.testing.assert_allclose(two.coef_, one.coef_, atol=1e-12)
+    np.testing.assert_allclose(two.intercept_, one.intercept_, atol=1e-12)
+
+
+def test_adapted_head_in_parts_and_from_moments(binary):
+    X, y, e = binary
+    head = (np.arange(5.0)[None], np.array([1.0]))
+    whole = ISRClassifier(head=head, n_spurious=1).fit(X, y, environments=e)
+    parts = ISRClassifier(head=head, n_spurious=1)
+    for rows in np.array_split(np.arange(len(y)), 5):
+        parts.partial_fit(X[rows], y[rows], environments=e[rows])
+    moments = Moments.from_data(X, y, e)
+    for clf in (parts, ISRClassifier(head=head, n_spurious=1).fit_moments(moments)):
+        np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-10)
+        np.testing.assert_allclose(clf.intercept_, whole.intercept_, atol=1e-10)
+
+
+# Principal components first
+
+
+@pytest.mark.parametrize("head", ["logistic", "lda"])
+def test_head_lives_in_the_span_of_the_components(binary, few, head):
+    for data in (binary, few):
+        clf = fit(data, n_components=3, n_spurious=1, head=head)
+        components, _ = principal_components(clf.moments_, 3)
+        outside = clf.coef_.T - components @ (components.T @ clf.coef_.T)
+        assert np.abs(outside).max() < 1e-10 * np.abs(clf.coef_).max()
+        basis = clf.spurious_basis_
+        np.testing.assert_allclose(components @ (components.T @ basis), basis, atol=1e-12)
+        assert np.abs(clf.coef_ @ basis).max() < 1e-8
+
+
+@pytest.mark.parametrize("head", ["logistic", "lda"])
+@pytest.mark.parametrize("form", [{}, {"method": "cov", "n_spurious": 2}], ids=str)
+def test_all_components_are_no_reduction(ternary, head, form):
+    X, _, _ = ternary
+    a, b = fit(ternary, head=head, **form), fit(ternary, n_components=5, head=head, **form)
+    assert a.n_spurious_ == b.n_spurious_
+    np.testing.assert_allclose(b.decision_function(X), a.decision_function(X), atol=1e-6)
+
+
+def test_components_by_variance(binary):
+    share = 0.9
+    clf = fit(binary, n_components=share, n_spurious=1, head="lda")
+    components, variances = principal_components(Moments.from_data(*binary), share)
+    assert variances.sum() / np.trace(np.cov(binary[0].T)) >= share
+    fixed = fit(binary, n_components=components.shape[1], n_spurious=1, head="lda")
+    np.testing.assert_array_equal(clf.coef_, fixed.coef_)
+
+
+# Few rows, one environment, too many dimensions
+
+
+@pytest.mark.parametrize("head", ["logistic", "lda"])
+@pytest.mark.parametrize("form", [{}, {"variant": "paper"}, {"method": "joint"}], ids=str)
+def test_few_rows_are_enough_to_fit(few, head, form):
+    X, y, _ = few
+    clf = fit(few, head=head, shrinkage=0.2, n_spurious=2, **form)
+    assert clf.n_spurious_ == 2
+    assert np.abs(clf.coef_ @ clf.spurious_basis_).max() < 1e-8
+    assert clf.score(X, y) > 0.7
+
+
+def test_one_environment_removes_nothing_when_told_so(binary):
+    X, y, _ = binary
+    clf = ISRClassifier(missing_environments="single").fit(X, y)
+    assert clf.n_spurious_ == 0
+    assert clf.spurious_basis_.shape == (5, 0)
+    assert clf.rank_test_ is None
+    assert clf.environments_.tolist() == [0]
+    Z = head_coordinates(clf.moments_, clf.eraser_)(X)
+    reference = LogisticRegression(tol=1e-10, max_iter=10_000).fit(Z, y)
+    np.testing.assert_allclose(clf.predict_proba(X), reference.predict_proba(Z), atol=1e-5)
+
+
+def test_something_is_always_left():
+    rng = np.random.default_rng(0)
+    e = np.arange(600) % 3
+    X = rng.normal(size=(600, 2)) + np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 5.0]])[e]
+    y = (np.arange(600) // 3) % 2
+    with pytest.warns(UserWarning, match="all 2 dimensions shift.*the one that shifts least"):
+        clf = ISRClassifier().fit(X, y, environments=e)
+    assert clf.n_spurious_ == 1
+    assert np.abs(clf.coef_).max() > 0
+
+
+def test_float32_rows_are_scored_in_float32(binary):
+    X, y, e = binary
+    clf = ISRClassifier().fit(X.astype(np.float32), y, environments=e)
+    assert clf.coef_.dtype == np.float64
+    assert clf.decision_function(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(
+        clf.decision_function(X), fit(binary).decision_function(X), atol=1e-3
+    )
