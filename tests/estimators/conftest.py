@@ -36,7 +36,7 @@ def continuous():
     n, e = 800, np.arange(800) % 4
     Zc = rng.normal(size=(n, 3))
     y = Zc @ [1.0, -2.0, 0.5] + 3.0 + 0.3 * rng.normal(size=n)
-    Ze = np.outer(y, [1.0, 0.5]) + 3.0 * rng.normal(size=(4, 2))[e] + 0.3 * rng.normal(size=(n, 2))
+    Ze = np.outer(y, [1.0, 0.5]) + 0.5 * rng.normal(size=(4, 2))[e] + 0.1 * rng.normal(size=(n, 2))
     R = np.linalg.qr(rng.normal(size=(5, 5)))[0] * [1.0, 2.0, 0.5, 1.5, 1.0]
     return np.hstack([Zc, Ze]) @ R.T, y, NAMES[e]
 
