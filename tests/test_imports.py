@@ -28,6 +28,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "dask": ESTIMATOR_LAYER | {"estimators"},
     "benchmarks": ESTIMATOR_LAYER | {"estimators", "baselines", "datasets"},
     "demo": ESTIMATOR_LAYER | {"estimators", "datasets"},
+    "io": ESTIMATOR_LAYER | {"estimators", "datasets"},
+    "workflow": ESTIMATOR_LAYER | {"estimators", "datasets", "io"},
 }
 UNBOUND = {"cli", "__init__"}
 

@@ -1,0 +1,188 @@
+"""Tables as Parquet files: a column a feature, or columns of lists of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.io._errors import TableError, reading, shown
+from isrlearn.io._source import BLOCK_BYTES, Source, as_text, objects
+
+#: Limits on what a damaged footer can make the parser allocate.
+_THRIFT_LIMIT = 1 << 26
+_WIDEST = 1_000_000
+
+
+def pyarrow() -> Any:
+    """The package, or an error that says how to get it."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(
+            'reading and writing Parquet needs pyarrow: pip install "isrlearn[parquet]"'
+        ) from None
+    return pa
+
+
+class ParquetTable(Source):
+    """A Parquet file; a column "v" of lists of length m gives the columns v_0, …, v_(m-1)."""
+
+    named = True
+
+    def __init__(self, path: Path) -> None:
+        pa = pyarrow()
+        self.path, self._types = path, pa.types
+        with reading(path, "Parquet"), self._opened() as file:
+            schema = file.schema_arrow
+            self._n = file.metadata.num_rows
+            self._check_names(schema.names)
+            self._place: dict[str, tuple[str, int | None]] = {}
+            groups: dict[str, tuple[str, ...]] = {}
+            for field in schema:
+                width = self._width(file, field)
+                if width is None:
+                    self._place[field.name] = (field.name, None)
+                    continue
+                names = tuple(f"{field.name}_{i}" for i in range(width))
+                groups[field.name] = names
+                self._place |= {name: (field.name, i) for i, name in enumerate(names)}
+            self._schema, self.groups = schema, groups
+        self.columns = self.features = tuple(self._place)
+
+    def _opened(self) -> Any:
+        return pyarrow().parquet.ParquetFile(
+            self.path,
+            thrift_string_size_limit=_THRIFT_LIMIT,
+            thrift_container_size_limit=_THRIFT_LIMIT,
+        )
+
+    def _check_names(self, names: list[str]) -> None:
+        if not names or not self._n:
+            raise TableError(f"{self.path}: there are {len(names)} columns and {self._n} rows")
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise TableError(f"{self.path}: two columns are named {shown(name)}")
+            seen.add(name)
+
+    def _width(self, file: Any, field: Any) -> int | None:
+        """Length of the lists of a column; None if it holds no lists."""
+        kind = field.type
+        if self._types.is_fixed_size_list(kind):
+            return self._checked_width(field.name, int(kind.list_size))
+        if not (self._types.is_list(kind) or self._types.is_large_list(kind)):
+            return None
+        # Most writers know lists of any length only; the first one says how long all must be.
+        batch = next(file.iter_batches(batch_size=1, columns=[field.name]))
+        first = batch.column(0)[0].as_py()
+        return self._checked_width(field.name, len(first or []))
+
+    def _checked_width(self, column: str, width: int) -> int:
+        if not 1 <= width <= _WIDEST:
+            raise TableError(
+                f"{self.path}: the lists of column {shown(column)} must have from 1 to {_WIDEST} "
+                f"numbers; the first has {width}"
+            )
+        return width
+
+    def read(
+        self, features: Sequence[str], labels: Sequence[str]
+    ) -> tuple[NDArray, dict[str, NDArray]]:
+        """Features in one array, filled block by block; labels as they are."""
+        needed = list(dict.fromkeys(self._place[name][0] for name in [*features, *labels]))
+        with reading(self.path, "Parquet"):
+            dtype = self._dtype(features)
+            X = np.empty((self._n, len(features)), dtype=dtype)
+            kept: dict[str, list[Any]] = {name: [] for name in labels}
+            n = 0
+            for batch in self._batches(needed, len(features)):
+                rows = slice(n, n + len(batch))
+                if rows.stop > self._n:
+                    break
+                self._fill(X[rows], batch, features, n)
+                for name, parts in kept.items():
+                    parts.append(batch.column(name))
+                n += len(batch)
+            if n != self._n:
+                raise TableError(f"{self.path}: it says {self._n} rows and holds {n}")
+            pa = pyarrow()
+            return X, {
+                name: self._labels(pa.chunked_array(parts), name) for name, parts in kept.items()
+            }
+
+    def _batches(self, needed: list[str], d: int) -> Iterator[Any]:
+        size = max(1024, BLOCK_BYTES // (8 * max(1, d)))
+        with self._opened() as file:
+            yield from file.iter_batches(batch_size=size, columns=needed, use_threads=False)
+
+    def _dtype(self, features: Sequence[str]) -> type[np.floating]:
+        """float32 where every column is that or half of it, else float64."""
+        for column in dict.fromkeys(self._place[name][0] for name in features):
+            kind = self._schema.field(column).type
+            kind = kind.value_type if column in self.groups else kind
+            if not (self._types.is_float32(kind) or self._types.is_float16(kind)):
+                return np.float64
+        return np.float32
+
+    def _fill(self, out: NDArray, batch: Any, features: Sequence[str], before: int) -> None:
+        lists: dict[str, NDArray] = {}
+        for j, name in enumerate(features):
+            column, i = self._place[name]
+            if i is None:
+                out[:, j] = self._numbers(batch.column(column), name, before)
+                continue
+            if column not in lists:
+                lists[column] = self._unfolded(batch.column(column), column, before)
+            out[:, j] = lists[column][:, i]
+
+    def _unfolded(self, array: Any, column: str, before: int) -> NDArray:
+        """Lists of one length as rows (n, m)."""
+        width = len(self.groups[column])
+        lengths = array.value_lengths().to_numpy(zero_copy_only=False)
+        wrong = np.flatnonzero(lengths != width)
+        if len(wrong):
+            row = int(wrong[0])
+            raise TableError(
+                f"{self.path}: the lists of column {shown(column)} must have {width} numbers, as "
+                f"the first one has; row {before + row + 1} has {shown(array[row].as_py())}"
+            )
+        values = array.flatten()
+        return self._numbers(values, column, before * width, width).reshape(len(array), width)
+
+    def _numbers(self, array: Any, name: str, before: int, width: int = 1) -> NDArray:
+        if self._types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        kind = array.type
+        is_number = self._types.is_integer(kind) or self._types.is_floating(kind)
+        if not (is_number or self._types.is_boolean(kind) or self._types.is_decimal(kind)):
+            i, value = next(((i, v.as_py()) for i, v in enumerate(array) if v.is_valid), (0, None))
+            raise TableError(
+                f"{self.path}: column {shown(name)} holds {shown(value)}, not a number, in row "
+                f"{(before + i) // width + 1}; choose the columns that are features by name, "
+                "pattern or range"
+            )
+        if self._types.is_decimal(kind) or self._types.is_boolean(kind):
+            array = array.cast(pyarrow().float64())
+        return array.to_numpy(zero_copy_only=False)
+
+    def _labels(self, column: Any, name: str) -> NDArray:
+        """Labels as booleans, numbers or text; None where one is missing."""
+        kind = column.type
+        if self._types.is_dictionary(kind):
+            column = column.cast(kind.value_type)
+            kind = column.type
+        if self._types.is_nested(kind):
+            raise TableError(f"{self.path}: column {shown(name)} holds {kind}, not labels")
+        plain = self._types.is_integer(kind) or self._types.is_boolean(kind)
+        if not plain and not self._types.is_floating(kind):
+            column = column.cast(pyarrow().string())
+        if column.null_count and not self._types.is_floating(kind):
+            return objects(column.to_pylist())
+        if plain or self._types.is_floating(kind):
+            return column.to_numpy()
+        return as_text(column.to_pylist(), self.path, name)

@@ -1,0 +1,244 @@
+"""A table of features, labels and environments, read from a file of any known format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.core.labels import is_missing
+from isrlearn.io._arrays import NpyTable, NpzTable, read_vector
+from isrlearn.io._columns import column, require, select
+from isrlearn.io._csv import CsvTable
+from isrlearn.io._errors import TableError, listed, nearest, shown
+from isrlearn.io._parquet import ParquetTable
+from isrlearn.io._source import BLOCK_BYTES, Source
+
+_FORMATS: dict[str, Callable[[Path], Source]] = {
+    ".csv": CsvTable,
+    ".tsv": CsvTable,
+    ".npy": NpyTable,
+    ".npz": NpzTable,
+    ".parquet": ParquetTable,
+}
+#: Where the labels of an array are looked for when nobody says.
+_BESIDE = ("{}.labels.csv", "{}.labels.parquet", "{}.labels.npz", "{}.csv", "labels.csv")
+#: Largest magnitudes whose squares (and, in float64, fourth powers) can still be summed.
+_LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e60}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Features of samples and, where asked for, their labels and environments.
+
+    Parameters
+    ----------
+    path : Path
+        Where the features are from.
+    X : ndarray of shape (n, d)
+        float32 or float64, all finite; a memory map if the file is a .npy array.
+    feature_names : tuple of str
+        Names of the columns of X.
+    named : bool
+        Whether the names are the file's own, not made up.
+    y : ndarray of shape (n,) or None
+        Labels, none missing.
+    environments : ndarray of shape (n,) or None
+        None or NaN where unknown.
+    """
+
+    path: Path
+    X: NDArray  # (n, d)
+    feature_names: tuple[str, ...]
+    named: bool
+    y: NDArray | None = None  # (n,)
+    environments: NDArray | None = None  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    environment: str | None = None,
+    features: str | Sequence[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    exact: bool = False,
+) -> Table:
+    r"""Table of a .csv, .tsv, .parquet, .npz or .npy file.
+
+    Parameters
+    ----------
+    path : path
+        Its suffix tells the format. A .npy array is mapped, not read.
+    label, environment : str, optional
+        Names of the columns of labels and environments (of arrays, in a .npz archive), or the
+        path of a one-dimensional .npy array.
+    features : str or sequence of str, optional
+        Names, patterns (``f_*``) and ranges (``f0:f511``) of the feature columns. Default: all
+        columns but label and environment; the array X of an archive. Columns of arrays are
+        named f0, f1, …; those of a Parquet column v of lists v_0, v_1, …
+    labels : path, optional
+        Another table, with as many rows, that holds label and environment. Default for a .npy
+        array ``name.npy``: ``name.labels.csv`` (or .parquet, .npz), ``name.csv`` or
+        ``labels.csv`` in the same folder.
+    exact : bool, default=False
+        Take features as plain names, all of which must be there.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        If the file is not there, cannot be read, lacks a column or holds what is no number.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "patients.csv"
+    ...     _ = path.write_text("age,dose,ill,hospital\n70,0.5,yes,A\n40,1.5,no,\n")
+    ...     table = read_table(path, label="ill", environment="hospital")
+    >>> table.X.tolist(), table.y.tolist(), table.environments.tolist()
+    ([[70.0, 0.5], [40.0, 1.5]], ['yes', 'no'], ['A', None])
+    """
+    source = open_table(path)
+    wanted = {"label": label, "environment": environment}
+    inside = [name for name in wanted.values() if name and not _is_vector(name)]
+    beside = _beside(source, labels, inside)
+    for role, name in wanted.items():
+        if name in inside:
+            _named(source if beside is None else beside, name, role)
+    chosen = _features(source, features, [] if beside else inside, exact)
+    X, kept = source.read(chosen, inside if beside is None else [])
+    _check_rows(X, source)
+    if beside is not None:
+        kept = beside.read([], inside)[1]
+    found = {}
+    for role, name in wanted.items():
+        if name is not None:
+            found[role] = kept[name] if name in kept else read_vector(Path(name))
+            _check_length(found[role], X, source, role, name)
+    _check_numbers(X, chosen, source)
+    _check_labels(found.get("label"), source, label)
+    return Table(
+        Path(path),
+        X,
+        tuple(chosen),
+        source.named,
+        found.get("label"),
+        found.get("environment"),
+    )
+
+
+def open_table(path: str | os.PathLike[str]) -> Source:
+    """The table of a file, of which only the names of columns have been read."""
+    path = Path(path)
+    if path.suffix.lower() not in _FORMATS:
+        raise TableError(
+            f"{path}: a table's name must end in {', '.join(_FORMATS)}; this one ends in "
+            f"{shown(path.suffix)}"
+        )
+    if not path.exists():
+        siblings = []
+        if path.parent.is_dir():
+            siblings = [p.name for p in path.parent.iterdir() if p.suffix.lower() in _FORMATS]
+        hint = nearest(path.name, sorted(siblings)[:1000])
+        raise TableError(f"{path}: there is no such file{hint if 'did you' in hint else ''}")
+    if not path.is_file():
+        raise TableError(f"{path}: this is not a file")
+    if not path.stat().st_size:
+        raise TableError(f"{path}: the file is empty")
+    return _FORMATS[path.suffix.lower()](path)
+
+
+def _is_vector(name: str) -> bool:
+    return name.endswith(".npy")
+
+
+def _beside(
+    source: Source, labels: str | os.PathLike[str] | None, inside: list[str]
+) -> Source | None:
+    """The other table that holds label and environment, if there is one."""
+    if labels is not None:
+        return open_table(labels)
+    if not inside or not isinstance(source, NpyTable):
+        return None
+    tried = [source.path.with_name(form.format(source.path.stem)) for form in _BESIDE]
+    for path in tried:
+        if path.is_file():
+            return open_table(path)
+    raise TableError(
+        f"{source.path}: an array has no column {shown(inside[0])}, and none of "
+        f"{', '.join(p.name for p in tried)} is beside it; name the file that holds the labels"
+    )
+
+
+def _named(source: Source, name: str, role: str) -> None:
+    try:
+        column(source.columns, name, role)
+    except TableError as error:
+        raise TableError(f"{source.path}: {error}") from None
+
+
+def _features(
+    source: Source, wanted: str | Sequence[str] | None, reserved: list[str], exact: bool
+) -> list[str]:
+    try:
+        if wanted is None:
+            if not source.features:
+                raise TableError(f"say which array holds the features: {listed(source.groups)}")
+            return select(source.features, "*", reserved=reserved)
+        if exact:
+            return require(source.columns, [wanted] if isinstance(wanted, str) else wanted)
+        return select(source.columns, wanted, groups=source.groups, reserved=reserved)
+    except TableError as error:
+        raise TableError(f"{source.path}: {error}") from None
+
+
+def _check_rows(X: NDArray, source: Source) -> None:
+    if not len(X):
+        raise TableError(f"{source.path}: the table has no rows")
+
+
+def _check_length(values: NDArray, X: NDArray, source: Source, role: str, name: str) -> None:
+    if len(values) != len(X):
+        raise TableError(
+            f"{role} {shown(name)} has {len(values)} rows, but {source.path} has {len(X)}"
+        )
+
+
+def _check_numbers(X: NDArray, names: list[str], source: Source) -> None:
+    """Raise at the first number that is not finite, or too large to be squared."""
+    largest = _LARGEST[X.dtype]
+    step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+    for start in range(0, len(X), step):
+        block = np.asarray(X[start : start + step])
+        # Not a number is neither: both comparisons fail.
+        if block.max() <= largest and block.min() >= -largest:
+            continue
+        row, i = np.argwhere(~(np.abs(block) <= largest))[0]
+        value = block[row, i]
+        what = "is missing (NaN)" if np.isnan(value) else f"is {value:g}"
+        if np.isfinite(value):
+            what += f"; the largest number that can be used is {largest:g} in {X.dtype}"
+        raise TableError(f"{source.path}: column {shown(names[i])} {what} in row {start + row + 1}")
+
+
+def _check_labels(y: NDArray | None, source: Source, label: str | None) -> None:
+    if y is None:
+        return
+    missing = np.flatnonzero(is_missing(y))
+    if len(missing):
+        raise TableError(
+            f"{source.path}: label {shown(label)} is missing in row {missing[0] + 1}"
+            f"{f' and {len(missing) - 1} more' if len(missing) > 1 else ''}; leave such rows out"
+        )

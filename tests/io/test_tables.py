@@ -1,0 +1,280 @@
+"""Tables: the same numbers from every format, and errors that say what is wrong."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from isrlearn.io import TableError, read_table
+
+
+def test_every_format_gives_the_same_table(table_path, sample):
+    table = read_table(table_path, label="y", environment="e")
+    np.testing.assert_array_equal(table.X, sample.X)
+    np.testing.assert_array_equal(table.y, sample.y)
+    np.testing.assert_array_equal(table.environments, sample.environments)
+    assert len(table.feature_names) == table.X.shape[1] == len(sample.names)
+    # Text has no type of its own; everything else keeps its float32.
+    assert table.X.dtype == (np.float64 if table_path.suffix == ".csv" else np.float32)
+
+
+def test_an_array_is_mapped_not_read(write):
+    table = read_table(write("table.npy"), label="y", environment="e")
+    assert isinstance(table.X, np.memmap)
+
+
+def test_labels_and_environments_are_not_needed(table_path):
+    features = None if table_path.suffix in (".npy", ".npz") else "f*"
+    table = read_table(table_path, features=features)
+    assert table.y is None
+    assert table.environments is None
+    assert table.X.shape[1] == 4
+
+
+@pytest.mark.parametrize("features", ["f1,f3", ["f1", "f3"], "f1,f[3]"])
+def test_some_features(table_path, sample, features):
+    if table_path.name == "lists.parquet":
+        features = "f_1,f_3"
+    table = read_table(table_path, label="y", environment="e", features=features)
+    np.testing.assert_array_equal(table.X, sample.X[:, [1, 3]])
+
+
+def test_names_are_matched_wherever_the_columns_stand(write, sample):
+    order = [3, 1, 0, 2]
+    shuffled = replace(sample, X=sample.X[:, order], names=tuple(f"f{i}" for i in order))
+    path = write("table.csv", shuffled)
+    exact = read_table(path, features=sample.names, exact=True)
+    np.testing.assert_array_equal(exact.X, sample.X)
+    numbered = read_table(path, label="y", environment="e", features="f0:f3")
+    np.testing.assert_array_equal(numbered.X, sample.X)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "float16", ">f4", ">f8", "bool"])
+def test_numbers_of_any_type(tmp_path, kind):
+    X = np.arange(12).reshape(4, 3).astype(kind)
+    np.save(tmp_path / "a.npy", X)
+    table = read_table(tmp_path / "a.npy")
+    assert table.X.dtype in (np.float32, np.float64)
+    assert table.X.dtype.isnative
+    np.testing.assert_array_equal(table.X, X.astype(float))
+
+
+def test_labels_in_arrays_of_their_own(tmp_path, sample, write):
+    path = write("table.npy")
+    for name, values in {"y.npy": np.arange(60) % 2, "e.npy": sample.environments}.items():
+        np.save(tmp_path / name, values)
+    table = read_table(path, label=str(tmp_path / "y.npy"), environment=str(tmp_path / "e.npy"))
+    assert table.y.dtype.kind == "i"
+    np.testing.assert_array_equal(table.environments, sample.environments)
+
+
+def test_labels_in_another_table(tmp_path, sample, write):
+    path = write("table.parquet")
+    (tmp_path / "other.tsv").write_text("kind\twhere\n" + "1\t\n" * 59 + "2\tsea\n")
+    table = read_table(
+        path, label="kind", environment="where", labels=tmp_path / "other.tsv", features="f*"
+    )
+    assert table.y.tolist() == [1] * 59 + [2]
+    assert table.environments.tolist() == [None] * 59 + ["sea"]
+
+
+def test_labels_keep_their_type_in_parquet(tmp_path):
+    columns = {
+        "x": [0.5, 1.5, 2.5],
+        "integer": [1, None, 3],
+        "flag": [True, False, True],
+        "category": pa.array(["a", "b", "a"]).dictionary_encode(),
+        "day": pa.array([0, 1, None], pa.int32()).cast(pa.date32()),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+
+    def environments(name):
+        table = read_table(tmp_path / "t.parquet", features="x", environment=name)
+        return table.environments.tolist()
+
+    assert environments("integer") == [1, None, 3]
+    assert environments("flag") == [True, False, True]
+    assert environments("category") == ["a", "b", "a"]
+    assert environments("day") == ["1970-01-01", "1970-01-02", None]
+
+
+def test_lists_of_no_fixed_length_must_have_one_length(tmp_path):
+    pq.write_table(pa.table({"v": [[1.0, 2.0], [3.0, 4.0]]}), tmp_path / "good.parquet")
+    assert read_table(tmp_path / "good.parquet").X.tolist() == [[1, 2], [3, 4]]
+    pq.write_table(pa.table({"v": [[1.0, 2.0], [3.0]]}), tmp_path / "bad.parquet")
+    with pytest.raises(TableError, match=r"must have 2 numbers.*row 2 has \[3.0\]"):
+        read_table(tmp_path / "bad.parquet")
+
+
+def test_an_archive_names_its_columns(tmp_path):
+    X = np.arange(6.0).reshape(2, 3)
+    np.savez(tmp_path / "a.npz", X=X, feature_names=["age", "dose", "height"], Z=X[:, :2])
+    assert read_table(tmp_path / "a.npz").feature_names == ("age", "dose", "height")
+    assert read_table(tmp_path / "a.npz", features="dose").X.tolist() == [[1], [4]]
+    assert read_table(tmp_path / "a.npz", features="Z").feature_names == ("Z_0", "Z_1")
+    np.savez(tmp_path / "b.npz", A=X, B=X)
+    with pytest.raises(TableError, match="say which array holds the features: 'A', 'B'"):
+        read_table(tmp_path / "b.npz")
+
+
+def message(path, **options):
+    with pytest.raises(TableError) as caught:
+        read_table(path, **options)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+class TestErrors:
+    def test_missing_file(self, tmp_path, write):
+        write("table.csv")
+        assert message(tmp_path / "tabel.csv").endswith("did you mean 'table.csv'?")
+        assert "must end in .csv, .tsv, .npy" in message(tmp_path / "table.xlsx")
+        (tmp_path / "d.csv").mkdir()
+        assert "not a file" in message(tmp_path / "d.csv")
+        (tmp_path / "empty.npz").touch()
+        assert "is empty" in message(tmp_path / "empty.npz")
+
+    def test_missing_column(self, table_path):
+        text = message(table_path, label="Y", environment="e")
+        assert "there is no label column 'Y'; did you mean 'y'?" in text
+        assert "no environment column 'q'; there are" in message(table_path, environment="q")
+        assert "no column 'f9'" in message(table_path, features="f9")
+        assert "no column matches 'g*'" in message(table_path, features="g*")
+
+    @pytest.mark.parametrize(
+        ("features", "text"),
+        [
+            ("f0:f9", "no column 'f9', an end of the range"),
+            ("f3:f1", "last number is below the first"),
+            ("y:f0", "last column stands before the first"),
+            ("y", "is the label or the environment"),
+            (",", "no feature is left"),
+        ],
+    )
+    def test_ranges(self, write, features, text):
+        assert text in message(write("table.csv"), label="y", features=features)
+
+    def test_a_gap_in_a_range(self, tmp_path):
+        (tmp_path / "t.csv").write_text("f0,f2\n1,2\n")
+        assert "has no column 'f1'" in message(tmp_path / "t.csv", features="f0:f2")
+        (tmp_path / "t.csv").write_text("f0,f1,f2,f02\n1,2,3,4\n")
+        assert "both 'f2' and 'f02'" in message(tmp_path / "t.csv", features="f0:f2")
+
+    def test_columns_a_model_needs(self, table_path):
+        names = ["f0", "f1", "colour", "weight"]
+        text = message(table_path, features=names, exact=True)
+        assert "of the model's 4 features is not in the table" in text
+
+    @pytest.mark.parametrize("cell", ["", "abc", "1_000", "1,5"])
+    def test_not_a_number(self, tmp_path, cell):
+        path = tmp_path / "t.csv"
+        path.write_text(f'a,b\n1,2\n3,"{cell}"\n')
+        found = f"holds {cell!r}, not a number" if cell else "is empty"
+        assert f"column 'b' {found} in row 2" in message(path)
+
+    def test_not_a_number_in_parquet(self, tmp_path):
+        pq.write_table(pa.table({"a": [1.0, 2.0], "b": [None, "x"]}), tmp_path / "t.parquet")
+        text = message(tmp_path / "t.parquet")
+        assert "column 'b' holds 'x', not a number, in row 2" in text
+        assert read_table(tmp_path / "t.parquet", features="a").X.tolist() == [[1], [2]]
+
+    def test_missing_numbers(self, write, sample):
+        for value, text in {np.nan: "is missing (NaN)", np.inf: "is inf", 1e30: "is 1e+30"}.items():
+            X = sample.X.copy()
+            X[41, 2] = value
+            for name in ("table.parquet", "lists.parquet", "table.npz", "table.npy"):
+                found = message(write(name, replace(sample, X=X)), label="y", environment="e")
+                column = "f_2" if name == "lists.parquet" else "f2"
+                assert f"column '{column}' {text}" in found
+                assert found.endswith("in row 42")
+
+    def test_missing_labels(self, write, sample):
+        y = sample.y.copy()
+        y[3] = ""
+        text = message(write("table.csv", replace(sample, y=y)), label="y", environment="e")
+        assert "label 'y' is missing in row 4; leave such rows out" in text
+
+    def test_lengths_that_differ(self, tmp_path, write):
+        path = write("table.npy")
+        path.with_suffix(".labels.csv").write_text("y,e\na,b\n")
+        text = message(path, label="y", environment="e")
+        assert f"label 'y' has 1 rows, but {path} has 60" in text
+        path.with_suffix(".labels.csv").unlink()
+        assert "none of table.labels.csv," in message(path, label="y")
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("a;b\n1;2\n", "must be separated by commas"),
+            ("a,a\n1,2\n", "two columns are named 'a'"),
+            ("a,b\n1\n", "row 1 has 1 values; the first line names 2 columns"),
+            ("a,b\n", "has no rows"),
+            ("\n1,2\n", "must name the columns"),
+            ('a,b\n1,"2\n', "cannot be read as text"),
+            ("a,b\n1," + "9" * 200_000 + "\n", "cannot be read as text: field larger"),
+        ],
+    )
+    def test_bad_text(self, tmp_path, text, found):
+        (tmp_path / "t.csv").write_text(text)
+        assert found in message(tmp_path / "t.csv")
+
+    def test_text_that_is_not_utf8(self, tmp_path):
+        (tmp_path / "t.csv").write_bytes("größe,b\n1,2\n".encode("latin-1"))
+        assert "cannot be read as text" in message(tmp_path / "t.csv")
+        (tmp_path / "t.csv").write_bytes("größe,b\n1,2\n".encode("utf-8-sig"))
+        assert read_table(tmp_path / "t.csv").feature_names == ("größe", "b")
+
+    def test_names_that_would_break_a_terminal(self, tmp_path):
+        (tmp_path / "t.csv").write_text("\x1b[31mred,b\n1,\x1b[2J\n")
+        assert "\x1b" not in message(tmp_path / "t.csv")
+        assert "\x1b" not in message(tmp_path / "t.csv", features="q")
+
+    def test_one_long_label_does_not_lengthen_all(self, tmp_path):
+        rows = ["a" * 130_000] + ["b"] * 3000
+        (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"1,{y}\n" for y in rows))
+        text = message(tmp_path / "t.csv", label="y")
+        assert "text of 130000 characters, too long" in text
+        assert len(text) < 400
+
+
+class TestHostileArrays:
+    def test_python_objects_are_not_read(self, tmp_path):
+        class Bomb:
+            def __reduce__(self):
+                return (open, (str(tmp_path / "exploded"), "w"))
+
+        np.savez(tmp_path / "a.npz", X=np.ones((1, 2)), y=np.array([Bomb()], dtype=object))
+        assert "could run code" in message(tmp_path / "a.npz", label="y")
+        np.save(tmp_path / "a.npy", np.array([[Bomb()]], dtype=object), allow_pickle=True)
+        assert "cannot be read as a NumPy array" in message(tmp_path / "a.npy")
+        assert not (tmp_path / "exploded").exists()
+
+    @pytest.mark.parametrize("shape", [(10**7, 10**7), (0, 10**12), (10**12, 0)])
+    @pytest.mark.parametrize("kind", ["<f8", "<U0"])
+    def test_shapes_that_lie_allocate_nothing(self, tmp_path, shape, kind):
+        header = str({"descr": kind, "fortran_order": False, "shape": shape}).encode()
+        content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\0" * 80
+        (tmp_path / "a.npy").write_bytes(content)
+        message(tmp_path / "a.npy")
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+            archive.writestr("X.npy", content)
+        message(tmp_path / "a.npz")
+
+    def test_an_archive_that_lies_about_its_size(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+            archive.writestr("X.npy", b"\x93NUMPY")
+            archive.filelist[0].file_size = 1 << 40
+        message(tmp_path / "a.npz")
+
+    def test_two_arrays_of_one_name(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive, archive.open("X.npy", "w") as f:
+            np.lib.format.write_array(f, np.ones((2, 2)))
+        with pytest.warns(UserWarning), zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
+            archive.writestr("X.npy", archive.read("X.npy"))
+        assert "two arrays are named 'X'" in message(tmp_path / "a.npz")
