@@ -1,0 +1,28 @@
+"""A progress bar where somebody can see it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A function that counts settings done, drawn as a bar if `shown` and on a terminal.
+
+    Rich draws it; without that package there is no bar.
+    """
+    if not shown or not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    except ImportError:
+        yield lambda done: None
+        return
+    columns = ("settings × splits", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.advance(task, done)
