@@ -7,6 +7,7 @@ from isrlearn.datasets.gaussian import gaussian_truth, make_gaussian_environment
 from isrlearn.datasets.multiclass import make_multiclass_unit_test
 from isrlearn.datasets.regression import make_regression_unit_test
 from isrlearn.datasets.unit_tests import LINEAR_UNIT_TESTS, make_linear_unit_test
+from isrlearn.datasets.waterbirds_like import make_waterbirds_like
 
 __all__ = [
     "LINEAR_UNIT_TESTS",
@@ -18,5 +19,6 @@ __all__ = [
     "make_linear_unit_test",
     "make_multiclass_unit_test",
     "make_regression_unit_test",
+    "make_waterbirds_like",
     "permute_spurious",
 ]
