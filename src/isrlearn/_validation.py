@@ -103,6 +103,19 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray | No
     return weight
 
 
+def check_labels(y: NDArray) -> None:
+    """Raise unless every row has a class, and classes can be sorted."""
+    if y.dtype.kind != "O":
+        return
+    missing = np.flatnonzero(is_missing(y))
+    if len(missing):
+        raise ValueError(
+            f"the class of row {missing[0]} is missing ({len(missing)} in all); only environments "
+            "may be unknown: leave these rows out"
+        )
+    encode(y)
+
+
 def check_classes(moments: Moments) -> None:
     """Raise unless there are two classes or more, each with rows that weigh something."""
     names = moments.classes.tolist()

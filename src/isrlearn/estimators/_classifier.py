@@ -286,6 +286,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         part: bool = False,
     ) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
         X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        check.check_labels(y)
         check_classification_targets(y)
         environments = check.check_environments(
             environments, len(X), self.missing_environments, part=part

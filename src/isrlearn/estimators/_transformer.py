@@ -163,6 +163,7 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         if self.method == "regression":
             return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32]), None
         X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        check.check_labels(y)
         check_classification_targets(y)
         return X, y
 
