@@ -1,0 +1,440 @@
+"""Every mistake has one clear error: what was wrong, what is allowed, what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn.core import Moments
+
+
+@pytest.fixture(params=[ISRClassifier, ISRRegressor, ISRTransformer])
+def estimator(request):
+    return request.param
+
+
+def refused(message, estimator, data, fit=None, **parameters):
+    X, y, e = data
+    keywords = {"environments": e} | (fit or {})
+    with pytest.raises(ValueError, match=message):
+        estimator(**parameters).fit(X, y, **keywords)
+
+
+# Rows
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_features_that_are_not_finite(binary, estimator, value):
+    X = np.array(binary[0])
+    X[5, 2] = value
+    refused(r"contains (NaN|infinity)", estimator, (X, *binary[1:]))
+
+
+def test_features_that_are_not_finite_at_prediction(binary):
+    X, y, e = binary
+    bad = np.array(X)
+    bad[0, 0] = np.nan
+    for fitted, method in [
+        (ISRClassifier(), "predict"),
+        (ISRRegressor(), "predict"),
+        (ISRTransformer(), "transform"),
+    ]:
+        fitted.fit(X, y, environments=e)
+        with pytest.raises(ValueError, match="contains NaN"):
+            getattr(fitted, method)(bad)
+        with pytest.raises(ValueError, match=r"X has 4 features, but .* is expecting 5"):
+            getattr(fitted, method)(bad[:, 1:])
+
+
+def test_targets_that_are_not_finite(continuous, ternary):
+    X, y, e = continuous
+    y = y.copy()
+    y[3] = np.nan
+    refused("contains NaN", ISRRegressor, (X, y, e))
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        (None, r"class of row 3 is missing \(2 in all\); only environments may be unknown"),
+        (np.nan, "Input y contains NaN"),
+    ],
+)
+def test_classes_that_are_missing(ternary, missing, message):
+    X, y, e = ternary
+    y = y.astype(object)
+    y[[3, 8]] = missing
+    for estimator in (ISRClassifier, ISRTransformer):
+        refused(message, estimator, (X, y, e))
+
+
+def test_classes_of_mixed_types(ternary):
+    X, y, e = ternary
+    y = y.astype(object)
+    y[y == "bee"] = 7
+    message = "mix types that cannot be sorted: int, str; convert them to one type"
+    for estimator in (ISRClassifier, ISRTransformer):
+        refused(message, estimator, (X, y, e))
+
+
+def test_continuous_targets_are_no_classes(continuous):
+    for estimator in (ISRClassifier, ISRTransformer):
+        refused("Unknown label type: continuous", estimator, continuous)
+
+
+def test_one_class(binary):
+    X, y, e = binary
+    refused("y has only one class, 0; a classifier needs two", ISRClassifier, (X, 0 * y, e))
+
+
+def test_rows_of_different_number(binary, estimator):
+    X, y, e = binary
+    refused("inconsistent numbers of samples", estimator, (X, y[:-1], e))
+
+
+# Environments
+
+
+def test_environments_forgotten(binary, estimator):
+    message = r"environments are needed: fit\(X, y, environments=e\).*metadata routing"
+    refused(message, estimator, binary, {"environments": None})
+    refused("missing_environments='single'", estimator, binary, {"environments": None})
+    with pytest.raises(ValueError, match="environments are needed"):
+        estimator().fit(binary[0], binary[1])
+
+
+def test_environments_forgotten_in_a_part(binary):
+    X, y, _ = binary
+    for estimator in (ISRClassifier(head="lda"), ISRRegressor()):
+        with pytest.raises(ValueError, match="environments are needed"):
+            estimator.partial_fit(X, y)
+
+
+def test_environments_are_a_keyword(binary, estimator):
+    with pytest.raises(TypeError, match="positional argument"):
+        estimator().fit(*binary)
+
+
+@pytest.mark.parametrize(
+    "e", [["a", "b"], [["a"] * 720], "north"], ids=["short", "row", "one name"]
+)
+def test_environments_of_the_wrong_shape(binary, estimator, e):
+    X, y, _ = binary
+    message = rf"environments has shape .*, but X has {len(X)} rows: give one label a row"
+    refused(message, estimator, (X, y, e))
+
+
+def test_one_environment(binary, estimator):
+    X, y, e = binary
+    one = np.full(len(y), "north")
+    message = "all rows with a known environment are in 'north'; ISR .* needs at least two"
+    refused(message, estimator, (X, y, one))
+    partly = e.astype(object)
+    partly[e != "south"] = None
+    refused("are in 'south'", estimator, (X, y, partly))
+
+
+def test_no_environment_known(binary, estimator):
+    X, y, _ = binary
+    nothing = np.full(len(y), None)
+    refused(f"none of the {len(y)} rows has a known environment", estimator, (X, y, nothing))
+
+
+def test_environments_of_mixed_types(binary, estimator):
+    X, y, e = binary
+    mixed = e.astype(object)
+    mixed[0] = 7
+    message = "mix types that cannot be sorted: int, str; convert them to one type"
+    refused(message, estimator, (X, y, mixed))
+
+
+@pytest.mark.parametrize("form", [{}, {"method": "multiclass"}, {"variant": "paper"}], ids=str)
+def test_an_empty_cell_is_named(binary, ternary, form):
+    X, y, e = binary
+    rows = ~((y == 1) & (e == "west"))
+    data = X[rows], y[rows], e[rows]
+    message = "class 1 has no rows in environment 'west'; at least 1 needed.*Merge environments"
+    for estimator in (ISRClassifier, ISRTransformer):
+        refused(message, estimator, data, **form)
+    X, y, e = ternary
+    rows = ~((y == "cat") & np.isin(e, ["east", "west"]))
+    data = X[rows], y[rows], e[rows]
+    message = r"class 'cat' has no rows in environment 'east' \(and 1 more such cells\)"
+    refused(message, ISRClassifier, data, **form)
+
+
+def test_advice_for_an_empty_cell_helps(binary):
+    X, y, e = binary
+    rows = ~((y == 1) & (e == "west"))
+    partly = e[rows].astype(object)
+    partly[partly == "west"] = None
+    ISRClassifier().fit(X[rows], y[rows], environments=partly)
+    # A class that is not compared may have empty cells.
+    ISRClassifier(condition_on=0).fit(X[rows], y[rows], environments=e[rows])
+
+
+@pytest.mark.parametrize("method", ["cov", "joint"])
+def test_covariances_need_two_rows_a_cell(binary, method):
+    X, y, e = binary
+    cell = np.flatnonzero((y == 1) & (e == "west"))
+    rows = np.setdiff1d(np.arange(len(y)), cell[1:])
+    message = "class 1 has 1 rows in environment 'west'; at least 2 needed"
+    for estimator in (ISRClassifier, ISRTransformer):
+        data = X[rows], y[rows], e[rows]
+        refused(message, estimator, data, method=method, n_spurious=1)
+        refused(message, estimator, data, method=method, rank_test="permutation")
+
+
+def test_a_class_that_weighs_nothing(binary):
+    _, y, e = binary
+    weight = {"environments": e, "sample_weight": (y == 0).astype(float)}
+    refused("all rows of class 1 have a sample weight of zero", ISRClassifier, binary, weight)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0, 2.0], r"sample_weight.shape == \(2,\), expected \(720,\): give one weight a row"),
+        (-1.0, "sample_weight must be finite and not negative; row 0: -1.0"),
+        (np.r_[np.ones(719), np.nan], "sample_weight must be finite and not negative; row 719"),
+        (np.zeros(720), "all sample weights are zero"),
+    ],
+    ids=["short", "negative", "nan", "zero"],
+)
+def test_sample_weights(binary, estimator, weight, message):
+    fit = {"environments": binary[2], "sample_weight": weight}
+    refused(message, estimator, binary, fit)
+
+
+# Parameters
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, np.nan, "all", None, True])
+def test_scale(binary, estimator, value):
+    refused(r"scale must be a number in \[0, 1\]; got", estimator, binary, scale=value)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "best", None, True, 2.0])
+def test_n_spurious_is_a_count(binary, estimator, value):
+    message = "n_spurious must be 'auto' or an int of at least 0; got"
+    refused(message, estimator, binary, n_spurious=value)
+    single = {"n_spurious": value, "missing_environments": "single"}
+    refused(message, estimator, binary, {"environments": None}, **single)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "bound", "why"),
+    [
+        ({"variant": "paper"}, 3, "the means of 4 environments span no more"),
+        ({"condition_on": 1}, 3, "the means of 4 environments span no more"),
+        ({}, 4, "one of the 5 dimensions at least must stay"),
+        ({"method": "cov"}, 4, "one of the 5 dimensions at least must stay"),
+        ({"method": "joint"}, 4, "one of the 5 dimensions at least must stay"),
+        ({"n_components": 3}, 2, "one of the 3 dimensions at least must stay"),
+    ],
+    ids=str,
+)
+def test_n_spurious_beyond_the_bound(binary, parameters, bound, why):
+    message = f"n_spurious={bound + 1} is more than the {bound} possible here: {why}"
+    for estimator in (ISRClassifier, ISRTransformer):
+        refused(message, estimator, binary, n_spurious=bound + 1, **parameters)
+        X, y, e = binary
+        estimator(n_spurious=bound, **parameters).fit(X, y, environments=e)  # the bound itself
+
+
+def test_n_spurious_bound_of_several_classes(binary):
+    X, y, e = binary
+    rows = np.isin(e, ["north", "south"])
+    data = X[rows], y[rows], e[rows]
+    message = "n_spurious=3 is more than the 2 possible here: the means of 2 environments in 2"
+    refused(message, ISRClassifier, data, n_spurious=3)
+
+
+def test_n_spurious_bound_of_regression(continuous):
+    message = "n_spurious=4 is more than the 3 possible here: the means of 4 environments"
+    refused(message, ISRRegressor, continuous, n_spurious=4)
+
+
+def test_n_spurious_that_no_part_can_make_possible(binary):
+    X, y, e = binary
+    with pytest.raises(ValueError, match="n_spurious=5 is more than the 4 possible"):
+        ISRClassifier(head="lda", n_spurious=5).partial_fit(X, y, environments=e)
+
+
+@pytest.mark.parametrize("value", [0, 6, -1, 0.0, 1.0, 1.5, "mle", True, np.nan])
+def test_n_components(binary, estimator, value):
+    message = r"n_components must be None, an int in \[1, 5\] .* or a fraction of variance"
+    refused(message, estimator, binary, n_components=value)
+
+
+def test_n_components_with_moments_made_elsewhere(binary):
+    moments = Moments.from_data(*binary)
+    for estimator in (ISRClassifier(head="lda", n_components=9), ISRTransformer(n_components=9)):
+        with pytest.raises(ValueError, match=r"n_components must be None, an int in \[1, 5\]"):
+            estimator.fit_moments(moments)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "choices"),
+    [
+        ("method", "median", "'mean', 'cov', 'multiclass'"),
+        ("method", None, "'mean', 'cov', 'multiclass'"),
+        ("variant", "published", "'pooled', 'paper'"),
+        ("missing_environments", "drop", "'raise', 'single'"),
+        ("rank_test", "bootstrap", "'moments', 'permutation'"),
+    ],
+)
+def test_choices(binary, estimator, name, value, choices):
+    if name == "method" and estimator is ISRRegressor:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'method'"):
+            estimator(method=value)
+        return
+    refused(f"{name} must be one of {choices}.*; got {value!r}", estimator, binary, **{name: value})
+
+
+def test_regression_is_no_classification_method(binary):
+    message = "method must be one of 'mean'.*; got 'regression'"
+    refused(message, ISRClassifier, binary, method="regression")
+
+
+def test_joint_is_not_in_the_paper(binary):
+    for estimator in (ISRClassifier, ISRTransformer):
+        refused("no variant='paper'", estimator, binary, method="joint", variant="paper")
+
+
+def test_condition_on_an_unknown_class(ternary):
+    message = r"condition_on='dog' is not a class; the classes are \['ant', 'bee', 'cat'\]"
+    for method in ("mean", "cov"):
+        for rank_test in ("moments", "permutation"):
+            parameters = {"method": method, "condition_on": "dog", "rank_test": rank_test}
+            refused(message, ISRClassifier, ternary, **parameters)
+
+
+@pytest.mark.parametrize("method", ["multiclass", "joint"])
+def test_condition_on_with_a_method_that_uses_all(ternary, method):
+    message = f"condition_on='ant' goes with method 'mean' or 'cov'; '{method}' uses all the rows"
+    for estimator in (ISRClassifier, ISRTransformer):
+        refused(message, estimator, ternary, method=method, condition_on="ant")
+
+
+def test_output_and_scale(binary):
+    message = "output must be one of 'same', 'invariant'; got 'both'"
+    refused(message, ISRTransformer, binary, output="both")
+    message = "output='invariant' keeps nothing of the spurious part: scale must be 0, got 0.5"
+    refused(message, ISRTransformer, binary, output="invariant", scale=0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("C", 0.0, "C must be a number at least"),
+        ("C", -1.0, "C must be a number at least"),
+        ("C", "large", "C must be a number at least"),
+        ("shrinkage", 1.5, r"shrinkage must be a number in \[0, 1\]; got 1.5"),
+        ("shrinkage", "auto", r"shrinkage must be a number in \[0, 1\]; got 'auto'"),
+        ("class_weight", "equal", "class_weight must be one of None, 'balanced'; got 'equal'"),
+        ("group_weight", "equal", "group_weight must be one of None, 'balanced'; got 'equal'"),
+        ("group_weight", {0: 1}, "group_weight must be one of None, 'balanced'; got"),
+        ("head", "svm", "head must be one of 'logistic', 'lda'; got 'svm'"),
+        ("head", None, "head must be 'logistic', 'lda', a scikit-learn linear estimator"),
+        ("head", [np.ones((1, 5)), [0.0]], "head must be 'logistic', 'lda', a scikit-learn"),
+    ],
+)
+def test_head_parameters(binary, name, value, message):
+    refused(message, ISRClassifier, binary, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("alpha", -1.0, "alpha must be a number at least 0; got -1.0"),
+        ("head", "lasso", "head must be one of 'ridge'; got 'lasso'"),
+        ("head", 3, "head must be 'ridge', a scikit-learn linear estimator or a pair"),
+        ("group_weight", "equal", "group_weight must be one of None, 'balanced'"),
+    ],
+)
+def test_head_parameters_of_regression(continuous, name, value, message):
+    refused(message, ISRRegressor, continuous, **{name: value})
+
+
+def test_both_kinds_of_weight(binary):
+    message = "give class_weight or group_weight, not both"
+    refused(message, ISRClassifier, binary, class_weight="balanced", group_weight="balanced")
+
+
+def test_class_weights_of_unknown_classes(binary):
+    refused("not in class_weight", ISRClassifier, binary, class_weight={7: 2.0})
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ((np.ones((1, 4)), [0.0]), r"coef has shape \(1, 4\); expected 1 or 2 row\(s\) of 5 feat"),
+        ((np.ones((3, 5)), np.zeros(3)), r"coef has shape \(3, 5\); expected 1 or 2 row\(s\)"),
+        ((np.ones((5, 1)), [0.0]), r"coef has shape \(5, 1\); expected"),
+        ((np.ones((1, 1, 5)), [0.0]), r"coef has shape \(1, 1, 5\); expected"),
+        ((np.ones((1, 5)), [0.0, 0.0]), r"intercept has shape \(2,\); expected \(1,\)"),
+        ((np.ones((2, 5)), [0.0]), r"intercept has shape \(1,\); expected \(2,\)"),
+        ((np.full((1, 5), np.nan), [0.0]), "coef and intercept must be finite"),
+        ((np.ones((1, 5)), [np.inf]), "coef and intercept must be finite"),
+        ((np.ones((1, 5)),), r"head must be a pair \(coef, intercept\)"),
+        ((np.ones((1, 5)), [0.0], 1), r"head must be a pair \(coef, intercept\)"),
+    ],
+)
+def test_pairs_of_the_wrong_shape(binary, head, message):
+    refused(message, ISRClassifier, binary, head=head, n_spurious=1)
+
+
+def test_pairs_of_the_wrong_shape_for_more_classes_or_regression(ternary, continuous):
+    head = (np.ones((2, 5)), np.zeros(2))
+    message = r"coef has shape \(2, 5\); expected {} row\(s\) of 5 features"
+    refused(message.format(3), ISRClassifier, ternary, head=head, n_spurious=1)
+    refused(message.format(1), ISRRegressor, continuous, head=head, n_spurious=1)
+
+
+# Moments made elsewhere, and the permutation test
+
+
+def test_moments_that_keep_too_little(binary):
+    means = Moments.from_data(*binary, order=1)
+    pooled = Moments.from_data(*binary, pooled=True)
+    with pytest.raises(ValueError, match="keep means only; make them with order=2"):
+        ISRClassifier(head="lda").fit_moments(means)
+    with pytest.raises(ValueError, match="keep no scatter a cell"):
+        ISRTransformer("cov").fit_moments(pooled)
+    with pytest.raises(ValueError, match="only with a scatter a cell"):
+        ISRClassifier(head="lda", group_weight="balanced").fit_moments(pooled)
+    ISRTransformer(n_spurious=2).fit_moments(means)  # enough for means
+
+
+def test_moments_of_the_wrong_kind(binary, continuous):
+    X, y, e = binary
+    one_class = Moments.from_data(X, None, e)
+    with pytest.raises(ValueError, match="y has only one class"):
+        ISRClassifier(head="lda").fit_moments(one_class)
+    with pytest.raises(ValueError, match="the moments have 2; make them with y=None"):
+        ISRTransformer("regression").fit_moments(Moments.from_data(X, y, e))
+
+
+def test_permutations_need_rows(binary):
+    X, y, e = binary
+    message = "rank_test='permutation' needs the data"
+    clf = ISRClassifier(head="lda", rank_test="permutation")
+    with pytest.raises(ValueError, match=message):
+        clf.fit_moments(Moments.from_data(X, y, e))
+    with pytest.raises(ValueError, match=message):
+        ISRClassifier(head="lda", rank_test="permutation").partial_fit(X, y, environments=e)
+
+
+def test_an_estimator_that_is_not_linear_is_named(binary):
+    X, y, e = binary
+
+    class Clusters(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            self.classes_ = np.unique(y)
+            return self
+
+    with pytest.raises(ValueError, match="head Clusters has no coef_ and intercept_"):
+        ISRClassifier(head=Clusters()).fit(X, y, environments=e)
