@@ -30,7 +30,7 @@ def make_multiclass_unit_test(
     """Train, validation and test samples of the paper's multiclass unit test.
 
     Each class has a mean of its own, and each class in each environment a spurious one, all
-    standard normal; both kinds of features are scaled after the noise is added. In test the
+    uniform on [0, 1); both kinds of features are scaled after the noise is added. In test the
     spurious features are permuted within each environment.
 
     Parameters
@@ -75,13 +75,13 @@ def make_multiclass_unit_test(
     nu_e = _checks.within("spurious_scale", spurious_scale, 0, above=True)
     streams = Streams.of(random_state)
     mixing = "orthogonal" if scramble else "identity"
-    mu_e = [streams.generator(Use.ENVIRONMENT, e).standard_normal((K, d_s)) for e in range(E)]
+    mu_e = [streams.generator(Use.ENVIRONMENT, e).random((K, d_s)) for e in range(E)]
     sigma_e = _checks.within("sigma_spurious", sigma_spurious, 0, above=True)
     truth = GaussianTruth(
         mixing=mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING)),
         n_invariant=d_c,
         class_priors=np.full(K, 1 / K),
-        invariant_means=nu_c * streams.generator(Use.SHARED).standard_normal((K, d_c)),
+        invariant_means=nu_c * streams.generator(Use.SHARED).random((K, d_c)),
         spurious_means=nu_e * np.stack(mu_e, axis=1),
         sigma_invariant=nu_c * _checks.within("sigma_invariant", sigma_invariant, 0, above=True),
         sigma_spurious=np.full(E, nu_e * sigma_e),
