@@ -87,7 +87,11 @@ def mean_rank(moments: Moments, classes: NDArray | None = None, *, level: float 
 
 
 def covariance_rank(
-    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01
+    moments: Moments,
+    classes: NDArray | None = None,
+    *,
+    level: float = 0.01,
+    most: int | None = None,
 ) -> RankTest:
     r"""Number of dimensions in which cell covariances differ between environments.
 
@@ -102,9 +106,10 @@ def covariance_rank(
     are assumed; heavy tails make covariances vary more and the test too eager: use the
     permutation form there.
 
-    Parameters are those of `mean_rank`; the moments need a scatter a cell.
+    Parameters are those of `mean_rank`; the moments need a scatter a cell. The sequence ends at
+    `most` dimensions: ``most=1`` asks only whether covariances differ at all.
     """
-    return _shift_rank(moments, classes, level, covariance_shifts)
+    return _shift_rank(moments, classes, level, covariance_shifts, most)
 
 
 def joint_rank(
@@ -124,6 +129,7 @@ def _shift_rank(
     classes: NDArray | None,
     level: float,
     shifts_of: Callable[[Moments, NDArray | None], Shifts],
+    most: int | None = None,
 ) -> RankTest:
     cell = _cell_degrees(moments, classes)
     factor = reliable_coordinates(moments, smallest_cell=float(cell.min())).factor
@@ -145,7 +151,7 @@ def _shift_rank(
             values.append(_covariance_p_value(np.sum(rest.covariances**2), p - r, cell))
         return min(1.0, tests * min(values))
 
-    rank, p_values = first_accepted(p_value, p, level)
+    rank, p_values = first_accepted(p_value, p if most is None else min(most, p), level)
     noise = (_mean_edge(p, q) if len(shifts.means) else 0.0) + (
         # Edge for p rows of p·q entries of variance one half.
         p / 2 * (1 + np.sqrt(q)) ** 2 if len(shifts.covariances) else 0.0

@@ -15,7 +15,7 @@ from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
 from isrlearn.core.permutation import permutation_rank
-from isrlearn.core.rank import RankTest
+from isrlearn.core.rank import RankTest, covariance_rank
 from isrlearn.core.subspace import (
     Subspace,
     mean_subspace,
@@ -123,6 +123,8 @@ class Recovery:
             return Subspace(nothing, nothing, np.zeros(0))
         if self.test is None:
             check.check_n_spurious(self.n_spurious, *self._bound(len(classes), E, d))
+        if self.method == "cov" and self.n_spurious != "auto":
+            _warn_if_equal(moments, classes)
         subspace = _METHODS[self.method](moments, self.n_spurious, classes, self.variant)
         if subspace.rank < d:
             return subspace
@@ -168,6 +170,20 @@ class Recovery:
             return d - 1, f"one of the {d} dimensions at least must stay"
         classes = "" if K == 1 else f" in {K} classes"
         return K * (E - 1), f"the means of {E} environments{classes} span no more"
+
+
+def _warn_if_equal(moments: Moments, classes: NDArray) -> None:
+    """Warn where covariances differ no more than sampling noise would make them."""
+    if moments.ddof == 0:
+        return
+    test = covariance_rank(moments, classes, most=1)
+    if test.rank == 0:
+        warnings.warn(
+            f"covariances do not differ between environments beyond sampling noise (p = "
+            f"{test.p_values[0]:.2g}): method='cov' has nothing to go by; compare means",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 class Recovered:
