@@ -46,7 +46,8 @@ def test_means_are_uniform_before_scaling():
     parameters = {"n_environments": 40, "n_samples": 0, "n_invariant": 50, "random_state": 0}
     truth = make_multiclass_unit_test(30, **parameters).train.truth
     for means, scale in ((truth.invariant_means, 0.1), (truth.spurious_means, 1.0)):
-        assert 0 <= means.min() < 0.01 * scale and 0.99 * scale < means.max() < scale
+        assert 0 <= means.min() < 0.01 * scale
+        assert 0.99 * scale < means.max() < scale
         assert means.mean() == pytest.approx(scale / 2, rel=0.05)
     scaled = make_multiclass_unit_test(30, spurious_scale=50.0, **parameters).train.truth
     np.testing.assert_allclose(scaled.spurious_means, 50 * truth.spurious_means)
