@@ -53,6 +53,8 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
+    environments_ : ndarray
+        Names of the environments seen.
     spurious_basis_ : ndarray of shape (n_features, n_spurious_)
         Orthonormal basis of the spurious subspace.
     n_spurious_ : int
