@@ -59,7 +59,7 @@ def test_targets_that_are_not_finite(continuous, ternary):
     ("missing", "message"),
     [
         (None, r"class of row 3 is missing \(2 in all\); only environments may be unknown"),
-        (np.nan, "Input y contains NaN"),
+        (np.nan, "contains NaN"),
     ],
 )
 def test_classes_that_are_missing(ternary, missing, message):

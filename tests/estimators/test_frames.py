@@ -1,0 +1,173 @@
+"""Data frames in, labels of any type, names kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+
+
+@pytest.fixture(scope="module")
+def reference(binary):
+    X, y, e = binary
+    return ISRClassifier().fit(X, y, environments=e)
+
+
+def test_pandas(binary, reference):
+    X, y, e = binary
+    frame = pd.DataFrame(X, columns=list("abcde"), index=np.arange(len(X))[::-1])
+    clf = ISRClassifier().fit(
+        frame, pd.Series(y, index=frame.index), environments=pd.Series(e, index=frame.index)
+    )
+    np.testing.assert_array_equal(clf.coef_, reference.coef_)
+    assert clf.feature_names_in_.tolist() == list("abcde")
+    np.testing.assert_array_equal(clf.predict(frame), reference.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        clf.predict(frame[list("bacde")])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        clf.predict(X)
+
+
+def test_polars(binary, reference):
+    X, y, e = binary
+    frame = pl.DataFrame(X, schema=list("abcde"))
+    clf = ISRClassifier().fit(frame, pl.Series(y), environments=pl.Series(e.tolist()))
+    np.testing.assert_allclose(clf.coef_, reference.coef_, atol=1e-10)
+    assert clf.feature_names_in_.tolist() == list("abcde")
+    np.testing.assert_array_equal(clf.predict(frame), reference.predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        clf.predict(frame.select(list("bacde")))
+
+
+def test_a_column_of_a_frame_as_environments(binary, reference):
+    X, y, e = binary
+    for table in (pd.DataFrame({"y": y, "site": e}), pl.DataFrame({"y": y, "site": e})):
+        clf = ISRClassifier().fit(X, table["y"], environments=table["site"])
+        np.testing.assert_array_equal(clf.coef_, reference.coef_)
+        assert clf.environments_.tolist() == sorted(set(e))
+
+
+def test_frames_of_regression(continuous):
+    X, y, e = continuous
+    expected = ISRRegressor().fit(X, y, environments=e)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    reg = ISRRegressor().fit(frame, pd.Series(y), environments=pd.Series(e))
+    np.testing.assert_array_equal(reg.coef_, expected.coef_)
+    assert reg.feature_names_in_.tolist() == list("abcde")
+    parts = ISRRegressor()
+    for i in range(3):
+        parts.partial_fit(frame[i::3], y[i::3], environments=e[i::3])
+    assert parts.feature_names_in_.tolist() == list("abcde")
+    with pytest.raises(ValueError, match="feature names should match"):
+        parts.partial_fit(frame[list("edcba")], y, environments=e)
+
+
+CLASSES = {
+    "int": [0, 1],
+    "other int": [-5, 12],
+    "str": ["dry", "wet"],
+    "bool": [False, True],
+    "float": [0.0, 1.0],
+    "object str": np.array(["dry", "wet"], dtype=object),
+}
+
+
+@pytest.mark.parametrize("names", CLASSES.values(), ids=CLASSES)
+@pytest.mark.parametrize("head", ["logistic", "lda"])
+def test_classes_of_any_type(binary, names, head):
+    X, y, e = binary
+    expected = ISRClassifier(head=head).fit(X, y, environments=e)
+    names = np.asarray(names)
+    labels = names[y]
+    clf = ISRClassifier(head=head).fit(X, labels, environments=e)
+    assert clf.classes_.tolist() == names.tolist()
+    np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-10)
+    np.testing.assert_array_equal(clf.predict(X), names[expected.predict(X)])
+    assert clf.score(X, labels) == expected.score(X, y)
+
+
+@pytest.mark.parametrize("kind", ["category", "string", "boolean", "Int64"])
+def test_pandas_classes(binary, kind):
+    X, y, e = binary
+    values = {"category": y, "string": y.astype(str), "boolean": y == 1, "Int64": y}[kind]
+    clf = ISRClassifier().fit(X, pd.Series(values).astype(kind), environments=e)
+    expected = ISRClassifier().fit(X, y, environments=e)
+    np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-10)
+
+
+def test_class_to_condition_on_of_any_type(binary):
+    X, y, e = binary
+    expected = ISRClassifier(condition_on=1).fit(X, y, environments=e)
+    for names in CLASSES.values():
+        names = np.asarray(names)
+        clf = ISRClassifier(condition_on=names.tolist()[1])
+        clf.fit(X, names[y], environments=e)
+        np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-10)
+
+
+def environments_of_every_type(e, some):
+    """The same environments as many types, unknown where `some`."""
+    names, codes = np.unique(e, return_inverse=True)
+    known = np.where(some, -1, codes)
+    text = np.where(some, None, e)
+    number = np.where(some, np.nan, codes)
+    dates = np.arange("2020", "2024", dtype="M8[Y]")
+    return {
+        "None among strings": text,
+        "list with None": text.tolist(),
+        "NaN among numbers": number,
+        "NaN among strings": np.where(some, np.nan, e.astype(object)),
+        "dates": np.where(some, np.datetime64("NaT"), dates[codes]),
+        "pandas object": pd.Series(text, dtype=object),
+        "pandas string": pd.Series(text, dtype="string"),
+        "pandas Int64": pd.Series(number).astype("Int64"),
+        "pandas category": pd.Series(pd.Categorical.from_codes(known, names)),
+        "pandas category of ints": pd.Series(pd.Categorical.from_codes(known, [10, 20, 30, 40])),
+        "polars string": pl.Series(text.tolist()),
+        "polars int": pl.Series([None if k < 0 else int(k) for k in known]),
+        "polars categorical": pl.Series(text.tolist(), dtype=pl.Categorical),
+    }
+
+
+TYPES = list(environments_of_every_type(np.array(["a"]), np.array([False])))
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("unknown", [False, True], ids=["all known", "some unknown"])
+def test_environments_of_any_type(binary, kind, unknown):
+    X, y, e = binary
+    some = (np.arange(len(y)) % 4 == 0) & unknown
+    expected = ISRClassifier().fit(X, y, environments=np.where(some, None, e))
+    given = environments_of_every_type(e, some)[kind]
+    clf = ISRClassifier().fit(X, y, environments=given)
+    assert len(clf.environments_) == 4
+    assert clf.moments_.count.sum() == np.sum(~some)
+    np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-8)
+
+
+def test_two_environments_by_truth_value(binary):
+    X, y, e = binary
+    two = np.isin(e, ["north", "south"])
+    expected = ISRClassifier().fit(X, y, environments=two.astype(int))
+    clf = ISRClassifier().fit(X, y, environments=two)
+    assert clf.environments_.tolist() == [False, True]
+    np.testing.assert_array_equal(clf.coef_, expected.coef_)
+    missing = pd.Series(two).astype("boolean")
+    missing[:10] = pd.NA
+    assert ISRClassifier().fit(X, y, environments=missing).moments_.count.sum() == len(y) - 10
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_columns_of_other_types(dtype):
+    rng = np.random.default_rng(0)
+    e, y = np.arange(400) % 4, np.arange(400) // 4 % 2
+    X = rng.integers(0, 2, size=(400, 4)) * (1 if dtype == "bool" else 3)
+    frame = pd.DataFrame(X, columns=list("abcd")).astype(dtype)
+    expected = ISRTransformer(n_spurious=1).fit(X.astype(float), y, environments=e)
+    found = ISRTransformer(n_spurious=1).fit(frame, y, environments=e)
+    np.testing.assert_allclose(
+        np.abs(found.spurious_basis_), np.abs(expected.spurious_basis_), atol=1e-5
+    )
