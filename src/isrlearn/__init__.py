@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators import ISRClassifier, ISRRegressor, ISRTransformer
+    from .io import load, save
 
 __version__ = "0.1.0"
 
-__all__ = ["ISRClassifier", "ISRRegressor", "ISRTransformer", "__version__"]
+__all__ = ["ISRClassifier", "ISRRegressor", "ISRTransformer", "__version__", "load", "save"]
 
 # Imported on first use: `isr --help` must not wait a second for scikit-learn.
 _MODULE_OF = {
     "ISRClassifier": "estimators",
     "ISRRegressor": "estimators",
     "ISRTransformer": "estimators",
+    "load": "io",
+    "save": "io",
 }
-_SUBMODULES = {"baselines", "core", "datasets", "metrics"}
+_SUBMODULES = {"baselines", "core", "datasets", "io", "metrics"}
 
 
 def __getattr__(name: str) -> Any:

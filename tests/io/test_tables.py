@@ -275,6 +275,9 @@ class TestHostileArrays:
     def test_two_arrays_of_one_name(self, tmp_path):
         with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive, archive.open("X.npy", "w") as f:
             np.lib.format.write_array(f, np.ones((2, 2)))
-        with pytest.warns(UserWarning), zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
+        with (
+            pytest.warns(UserWarning, match="Duplicate"),
+            zipfile.ZipFile(tmp_path / "a.npz", "a") as archive,
+        ):
             archive.writestr("X.npy", archive.read("X.npy"))
         assert "two arrays are named 'X'" in message(tmp_path / "a.npz")

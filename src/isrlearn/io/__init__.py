@@ -1,11 +1,18 @@
 """Files: tables of features, model files, exports."""
 
 from isrlearn.io._errors import ModelFileError, TableError
+from isrlearn.io._state import TRUSTED_TYPES
+from isrlearn.io.model import ModelFile, load, read_model, save
 from isrlearn.io.tables import Table, read_table
 
 __all__ = [
+    "TRUSTED_TYPES",
+    "ModelFile",
     "ModelFileError",
     "Table",
     "TableError",
+    "load",
+    "read_model",
     "read_table",
+    "save",
 ]
