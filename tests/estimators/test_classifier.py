@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.special import softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
@@ -25,6 +25,7 @@ from isrlearn.core import (
     principal_angles,
     principal_components,
 )
+from isrlearn.core.permutation import permutation_rank
 
 HEADS = ["logistic", "lda", RidgeClassifier(), LogisticRegression(C=0.1)]
 FORMS = [
@@ -596,3 +597,79 @@ def test_float32_rows_are_scored_in_float32(binary):
     np.testing.assert_allclose(
         clf.decision_function(X), fit(binary).decision_function(X), atol=1e-3
     )
+
+
+# The rank by permutations, and what is said when there is nothing to find
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"method": "mean"},
+        {"method": "mean", "variant": "paper"},
+        {"method": "mean", "condition_on": "ant"},
+        {"method": "multiclass", "variant": "paper"},
+        {"method": "cov", "condition_on": "bee"},
+        {"method": "joint"},
+    ],
+    ids=str,
+)
+def test_rank_by_permutations_is_the_function(ternary, form):
+    X, y, e = ternary
+    clf = fit(ternary, rank_test="permutation", head="lda", **form)
+    rows = np.full(len(y), True)
+    if form == {"method": "mean", "variant": "paper"}:
+        rows = y == "cat"  # the class whose means are compared
+    elif "condition_on" in form:
+        rows = y == form["condition_on"]
+    method = form["method"] if form["method"] in ("cov", "joint") else "mean"
+    test = permutation_rank(X[rows], y[rows], e[rows], method=method)
+    assert clf.rank_test_.p_values == test.p_values
+    assert clf.n_spurious_ == test.rank
+    assert principal_angles(
+        clf.spurious_basis_,
+        fit(ternary, n_spurious=test.rank, head="lda", **form).spurious_basis_,
+    )[0] < 1e-10  # fmt: skip
+
+
+def test_something_is_always_left_by_permutations_too():
+    rng = np.random.default_rng(0)
+    e = np.arange(600) % 3
+    X = rng.normal(size=(600, 2)) + np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 5.0]])[e]
+    y = (np.arange(600) // 3) % 2
+    with pytest.warns(UserWarning, match="all 2 dimensions shift"):
+        clf = ISRClassifier(rank_test="permutation").fit(X, y, environments=e)
+    assert clf.n_spurious_ == 1
+
+
+def test_equal_covariances_are_warned_about():
+    rng = np.random.default_rng(0)
+    X, e, y = rng.normal(size=(600, 3)), np.arange(600) % 3, np.arange(600) // 3 % 2
+    with pytest.warns(UserWarning, match="covariances do not differ between environments"):
+        ISRClassifier("cov", n_spurious=1).fit(X, y, environments=e)
+    assert ISRClassifier("cov").fit(X, y, environments=e).n_spurious_ == 0
+
+
+def test_class_to_condition_on_may_come_late(binary):
+    X, y, e = binary
+    order = np.argsort(y, kind="stable")[::-1]  # class 1 first, class 0 last
+    clf = ISRClassifier(condition_on=0, head="lda")
+    for rows in np.array_split(order, 4):
+        clf.partial_fit(X[rows], y[rows], environments=e[rows])
+    np.testing.assert_allclose(clf.coef_, fit(binary, condition_on=0, head="lda").coef_, atol=1e-8)
+
+
+def test_heads_that_only_predict_are_taken_at_their_word(binary):
+    class Predictor(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            self.coef_, self.intercept_ = X[y == 1].mean(axis=0), 0.0
+            return self
+
+        def predict(self, X):
+            return (X @ self.coef_ > 0).astype(int)
+
+    X, y, _ = binary
+    clf = fit(binary, head=Predictor())
+    assert clf.coef_.shape == (1, 5)
+    assert clf.score(X, y) > 0.7
