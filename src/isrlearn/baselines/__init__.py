@@ -1,6 +1,7 @@
 """Linear baselines with the same ``fit(X, y, environments=...)`` as the ISR estimators."""
 
 from isrlearn.baselines.andmask import ANDMaskClassifier, ANDMaskRegressor
+from isrlearn.baselines.dfr import DFRClassifier
 from isrlearn.baselines.erm import ERMClassifier, ERMRegressor
 from isrlearn.baselines.group_dro import GroupDROClassifier, GroupDRORegressor
 from isrlearn.baselines.ib_erm import IBERMClassifier, IBERMRegressor
@@ -20,6 +21,7 @@ from isrlearn.baselines.vrex import VRExClassifier, VRExRegressor
 __all__ = [
     "ANDMaskClassifier",
     "ANDMaskRegressor",
+    "DFRClassifier",
     "ERMClassifier",
     "ERMRegressor",
     "GroupDROClassifier",
