@@ -41,26 +41,29 @@ class ISRClassifierCV(ClassifierMixin, Search):
     Parameters
     ----------
     method : str or list, default="mean"
-    n_spurious : int, "auto", list or None, default=None
-        None tries the tested number and 1, 2, 3, 5, 8 as far as the environments allow.
-    scale : float or list, default=(0.0, 0.5, 1.0)
+    n_spurious : int, "auto" or list, optional
+        By default the tested number, and 1, 2, 3, 5, 8 as far as the environments allow.
+    scale : float or list, default=(0.0, 0.25, 0.5, 1.0)
         1 removes nothing: the plain head is one of the candidates.
-    C : float or list, default=(0.0001, 0.001, 0.01, 0.1, 1.0)
-        Of the logistic head. The features it sees are whitened, so that a C far below 1 still
-        leaves it free.
-    head : str, estimator, (coef, intercept) or list of these, default="logistic"
+    C : float or list, default=(0.001, 0.01, 0.1, 1.0)
+        Of the logistic head. The features it sees are whitened: a C far below 1 leaves it free.
+    head : str, estimator, (coef, intercept) or list, default="logistic"
         Heads other than "logistic" are tried once, without C.
-    weighting : None, "class", "group" or list, default=(None, "class", "group")
-        Weights of the rows for the head: all the same, ``class_weight="balanced"`` or
-        ``group_weight="balanced"``.
-    n_components, condition_on, variant, rank_test, shrinkage
-        As in :class:`ISRClassifier`.
+    weighting : str or list, default=(None, "class", "group")
+        Weights of the rows for the head: None, all the same; "class",
+        ``class_weight="balanced"``; "group", ``group_weight="balanced"``.
+    n_components : int or float, optional
+        As in :class:`ISRClassifier`, like the next four.
+    condition_on : label, optional
+    variant : {"pooled", "paper"}, default="pooled"
+    rank_test : {"moments", "permutation"}, default="moments"
+    shrinkage : float, default=0.0
     selection : str, default="worst-group"
         What is compared: "worst-group", the accuracy of the class × environment where it is
         lowest; "average", that of all held-out rows; "leave-one-environment-out", that of each
         environment when it is held out and the others train (three are needed). Ties go to the
         setting that removes least, then to the one that weighs rows least, then to the smallest
-        C.
+        C, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".
@@ -88,17 +91,21 @@ class ISRClassifierCV(ClassifierMixin, Search):
         As in scikit-learn's searches, with `mean_worst_group` and `mean_average` of every
         setting and their values on each split. See also `trade_off`.
     n_splits_ : int
-    classes_, coef_, intercept_
+    classes_, coef_, intercept_ : ndarray
         Of the best estimator.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
 
     Examples
     --------
     >>> from isrlearn.datasets import make_gaussian_environments
     >>> from isrlearn.search import ISRClassifierCV
     >>> data = make_gaussian_environments(300, 4, n_invariant=3, n_spurious=2, random_state=0)
-    >>> search = ISRClassifierCV(n_spurious=[1, 2], scale=[0.0, 1.0], C=1.0)
-    >>> search.fit(data.X, data.y, environments=data.environments).best_params_["n_spurious"]
-    2
+    >>> search = ISRClassifierCV(n_spurious=[0, 2], scale=0.0)
+    >>> search.fit(data.X, data.y, environments=data.environments).n_splits_
+    5
+    >>> len(search.cv_results_["params"]), sorted(search.best_params_)[:2]
+    (24, ['C', 'class_weight'])
     """
 
     _penalty = "C"
@@ -108,8 +115,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
         method: Any = "mean",
         *,
         n_spurious: Any = None,
-        scale: Any = (0.0, 0.5, 1.0),
-        C: Any = (0.0001, 0.001, 0.01, 0.1, 1.0),
+        scale: Any = (0.0, 0.25, 0.5, 1.0),
+        C: Any = (0.001, 0.01, 0.1, 1.0),
         head: Any = "logistic",
         weighting: Any = (None, "class", "group"),
         n_components: int | float | None = None,

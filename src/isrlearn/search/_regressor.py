@@ -30,24 +30,27 @@ class ISRRegressorCV(RegressorMixin, Search):
 
     Parameters
     ----------
-    n_spurious : int, "auto", list or None, default=None
-        None tries the tested number and 1, 2, 3, 5, 8 as far as the environments allow.
-    scale : float or list, default=(0.0, 0.5, 1.0)
+    n_spurious : int, "auto" or list, optional
+        By default the tested number, and 1, 2, 3, 5, 8 as far as the environments allow.
+    scale : float or list, default=(0.0, 0.25, 0.5, 1.0)
         1 removes nothing: the plain head is one of the candidates.
     alpha : float or list, default=(0.1, 1.0, 10.0, 100.0, 1000.0)
         Of the ridge head.
-    head : "ridge", estimator, (coef, intercept) or list of these, default="ridge"
+    head : str, estimator, (coef, intercept) or list, default="ridge"
         Heads other than "ridge" are tried once, without alpha.
-    weighting : None, "group" or list, default=(None, "group")
-        Weights of the rows for the head: all the same or ``group_weight="balanced"``.
-    n_components, variant, rank_test
-        As in :class:`ISRRegressor`.
+    weighting : str or list, default=(None, "group")
+        Weights of the rows for the head: None, all the same; "group",
+        ``group_weight="balanced"``.
+    n_components : int or float, optional
+        As in :class:`ISRRegressor`, like the next two.
+    variant : {"pooled", "paper"}, default="pooled"
+    rank_test : {"moments", "permutation"}, default="moments"
     selection : str, default="worst-group"
         What is compared, each with a minus sign: "worst-group", the root mean squared error of
         the environment where it is highest; "average", that of all held-out rows;
         "leave-one-environment-out", that of each environment when it is held out and the others
         train (three are needed). Ties go to the setting that removes least, then to the one that
-        weighs rows least, then to the largest alpha.
+        weighs rows least, then to the largest alpha, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by environment. Not used with a validation set or with
         "leave-one-environment-out".
@@ -75,8 +78,11 @@ class ISRRegressorCV(RegressorMixin, Search):
         As in scikit-learn's searches, with `mean_worst_group` and `mean_average` of every
         setting and their values on each split. See also `trade_off`.
     n_splits_ : int
-    coef_, intercept_
+    coef_ : ndarray of shape (n_features,)
         Of the best estimator.
+    intercept_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
 
     Examples
     --------
@@ -85,9 +91,9 @@ class ISRRegressorCV(RegressorMixin, Search):
     >>> data = make_gaussian_environments(
     ...     300, 4, n_invariant=3, n_spurious=2, task="regression", random_state=0
     ... )
-    >>> search = ISRRegressorCV(scale=[0.0, 1.0], selection="leave-one-environment-out")
-    >>> search.fit(data.X, data.y, environments=data.environments).best_params_["scale"]
-    0.0
+    >>> search = ISRRegressorCV(n_spurious=[0, 2], selection="leave-one-environment-out")
+    >>> search.fit(data.X, data.y, environments=data.environments).n_splits_
+    4
     """
 
     _penalty = "alpha"
@@ -96,7 +102,7 @@ class ISRRegressorCV(RegressorMixin, Search):
         self,
         n_spurious: Any = None,
         *,
-        scale: Any = (0.0, 0.5, 1.0),
+        scale: Any = (0.0, 0.25, 0.5, 1.0),
         alpha: Any = (0.1, 1.0, 10.0, 100.0, 1000.0),
         head: Any = "ridge",
         weighting: Any = (None, "group"),
