@@ -211,8 +211,9 @@ def _model(arrays: Arrays, header: dict[str, str]) -> ModelFile:
         _check_names(names, estimator.n_features_in_)
         if named:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-    if not isinstance(metadata, dict) or not isinstance(versions, dict):
-        raise ModelFileError("metadata and versions must be JSON objects")
+    objects = isinstance(metadata, dict) and isinstance(versions, dict)
+    if not objects or not isinstance(named, bool):
+        raise ModelFileError("metadata and versions must be JSON objects, named true or false")
     return ModelFile(
         estimator, None if names is None else tuple(names), metadata, versions, digest, SCHEMA
     )

@@ -1,0 +1,88 @@
+"""Files are whole or not there: full disks, interrupts, links and devices."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from isrlearn.io._files import check_writable, written
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "model.isr"
+    file.write_bytes(b"old")
+    return file
+
+
+def assert_untouched(path):
+    assert path.read_bytes() == b"old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, ValueError])
+def test_what_is_interrupted_never_was(path, stop):
+    with pytest.raises(stop), written(path) as file:
+        file.write(b"new, but not wh")
+        file.flush()
+        raise stop
+    assert_untouched(path)
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_is_named_and_leaves_nothing(path, monkeypatch, call):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(OSError, match="No space left on device") as caught, written(path) as file:
+        file.write(b"new")
+    assert caught.value.filename == str(path)
+    assert_untouched(path)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_device_is_written_to_not_replaced():
+    before = os.stat("/dev/full")
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        with written("/dev/full") as file:
+            file.write(b"new")
+    assert caught.value.filename == "/dev/full"
+    assert os.stat("/dev/full").st_rdev == before.st_rdev
+    with written("/dev/null") as file:
+        file.write(b"new")
+    assert not os.path.isfile("/dev/null")
+
+
+def test_a_link_is_followed(path, tmp_path):
+    link = tmp_path / "link.isr"
+    link.symlink_to(path)
+    with written(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert path.read_bytes() == b"new"
+
+
+def test_errors_of_other_files_keep_their_names(path):
+    with pytest.raises(FileNotFoundError) as caught, written(path):
+        open("/no/such/folder/table.csv")
+    assert caught.value.filename == "/no/such/folder/table.csv"
+    assert_untouched(path)
+
+
+def test_what_cannot_be_written_is_known_before_the_work(path):
+    check_writable(path)
+    check_writable(path.with_name("new.isr"))
+    with pytest.raises(IsADirectoryError, match="This is a folder"):
+        check_writable(path.parent)
+    for bad in (path / "model.isr", path.parent / "no" / "model.isr"):
+        with pytest.raises(FileNotFoundError, match="no such folder"):
+            check_writable(bad)
+
+
+def test_what_may_not_be_written_is_known_before_the_work(path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *arguments: False)
+    with pytest.raises(PermissionError, match="cannot be written to"):
+        check_writable(path)

@@ -1,0 +1,361 @@
+"""Mutated model files: our error or the same model, no code run, memory bounded."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import isrlearn
+from isrlearn import ISRClassifier
+from isrlearn.datasets import make_gaussian_environments
+from isrlearn.io import ModelFileError
+from isrlearn.io import model as module
+
+MEGABYTE = 1 << 20
+FORBIDDEN = ("pickle.", "exec", "compile", "os.system", "os.exec", "subprocess.", "socket.")
+
+
+class Bomb:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit('code was run')",))
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """Names of audit events that loading a model must not cause."""
+    events: list[str] = []
+    watching = [True]
+
+    def hook(event, arguments):
+        if watching[0] and event.startswith(FORBIDDEN):
+            events.append(event)
+
+    sys.addaudithook(hook)
+    yield events
+    watching[0] = False  # a hook cannot be removed
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A model file with every kind of array in it, and the map it stands for."""
+    data = make_gaussian_environments(
+        50, 3, n_invariant=2, n_spurious=1, n_classes=3, random_state=0
+    )
+    environments = np.asarray(data.environments, dtype=object)
+    environments[::5] = None
+    clf = ISRClassifier(class_weight={0: 2.0}).fit(data.X, data.y, environments=environments)
+    path = tmp_path_factory.mktemp("models") / "model.isr"
+    isrlearn.save(clf, path, feature_names=list("abc"), metadata={"note": ["x", {"y": 1}]})
+    isrlearn.load(path)  # imports what it needs before anyone watches
+    return path.read_bytes(), map_of(clf)
+
+
+def map_of(estimator):
+    """The affine map and the classes, which are all that predictions depend on."""
+    arrays = estimator.coef_, estimator.intercept_, estimator.classes_
+    return [(array.tobytes(), array.shape, array.strides) for array in arrays]
+
+
+@pytest.fixture
+def outcome(saved, ran, tmp_path):
+    """Loads bytes: "error", "same" or "other" model; checks that it stayed harmless."""
+    _, original = saved
+    path = tmp_path / "mutated.isr"
+    # Kept open: making a file anew takes longer than loading it.
+    file = open(path, "wb")  # noqa: SIM115
+
+    def load(content):
+        file.seek(0)
+        file.truncate()
+        file.write(content)
+        file.flush()
+        ran.clear()
+        tracemalloc.reset_peak()
+        try:
+            estimator = isrlearn.load(path)
+        except ModelFileError as error:
+            result, message = "error", str(error)
+            assert message.startswith(str(path))
+            assert "\n" not in message
+            assert len(message) < 1000
+        else:
+            result = "same" if map_of(estimator) == original else "other"
+        assert not ran
+        return result
+
+    tracemalloc.start()
+    yield load
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    file.close()
+    assert peak < 32 * MEGABYTE
+
+
+def flipped(content, rng):
+    out = bytearray(content)
+    for place in rng.integers(len(out), size=rng.integers(1, 5)):
+        out[place] ^= 1 << rng.integers(8)
+    return bytes(out)
+
+
+def overwritten(content, rng):
+    out = bytearray(content)
+    start = rng.integers(len(out))
+    out[start : start + rng.integers(1, 64)] = rng.bytes(rng.integers(1, 64))
+    return bytes(out)
+
+
+def cut(content, rng):
+    return content[: rng.integers(len(content))]
+
+
+def lengthened(content, rng):
+    return content + rng.bytes(rng.integers(1, 200))
+
+
+def shuffled(content, rng):
+    a, b = np.sort(rng.integers(len(content), size=2))
+    return content[a:b] + content[:a] + content[b:]
+
+
+def long_header(content, rng):
+    length = int(2 ** rng.uniform(0, 64))
+    return min(length, 2**64 - 1).to_bytes(8, "little") + content[8:]
+
+
+UNSIGNED = [flipped, overwritten, cut, lengthened, shuffled, long_header]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", UNSIGNED, ids=lambda m: m.__name__)
+def test_damaged_files(mutation, saved, outcome):
+    rng = np.random.default_rng(0)
+    content = saved[0]
+    seen = {"error": 0, "same": 0, "other": 0}
+    for _ in range(1000):
+        seen[outcome(mutation(content, rng))] += 1
+    assert seen["other"] == 0
+    assert seen["error"] > 900
+
+
+# What a file with the right hash may still hold: an attacker can compute it too.
+WEIRD = [
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    1e308,
+    "",
+    "x" * 1000,
+    "ISRTransformer",
+    "LinearSVC",
+    "os.system",
+    "nan",
+    [],
+    [[]],
+    {},
+    {"float": "inf"},
+    {"pairs": [[1, 2]]},
+    {"pairs": [[[], 2]]},
+    {"estimator": "LogisticRegression", "parameters": {"C": 3}},
+    {"estimator": "system", "parameters": {"command": "touch x"}},
+    {"estimator": "LogisticRegression", "parameters": {"no_such": 3}},
+    {"type": "object", "values": [None]},
+    {"type": "int8", "values": [1, 2, 400]},
+    {"type": "str", "values": ["a", "b", "b"]},
+    {"type": "complex128", "values": [1, 2, 3]},
+    {"type": "float64", "values": [1, 2, 3]},
+]
+
+
+def nodes(tree, path=()):
+    """Paths to every value of nested lists and dicts."""
+    yield path
+    if isinstance(tree, dict | list):
+        for key in tree if isinstance(tree, dict) else range(len(tree)):
+            yield from nodes(tree[key], (*path, key))
+
+
+def changed(tree, rng):
+    """A tree with one value replaced, removed, doubled or joined by another."""
+    tree = copy.deepcopy(tree)
+    paths = list(nodes(tree))[1:]
+    *above, last = paths[rng.integers(len(paths))]
+    place = tree
+    for key in above:
+        place = place[key]
+    what = rng.integers(8)
+    if what == 0:
+        del place[last]
+    elif what == 1 and isinstance(place, list):
+        place.append(place[last])
+    elif what == 1:
+        place["another"] = place[last]
+    else:
+        place[last] = WEIRD[rng.integers(len(WEIRD))]
+    return tree
+
+
+def parts(content):
+    """Header and data of a model file."""
+    length = int.from_bytes(content[:8], "little")
+    return json.loads(content[8 : 8 + length]), content[8 + length :]
+
+
+def joined(header, data):
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def arrays_of(header, data):
+    return {
+        name: np.frombuffer(data[slice(*entry["data_offsets"])]).reshape(entry["shape"])
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
+
+
+def signed(arrays, text):
+    """A model file with the right hash, whatever it holds."""
+    header = {"format": "isrlearn", "schema": "1", "model": text}
+    header["sha256"] = module._digest(arrays, text)
+    data, table = b"", {"__metadata__": header}
+    for name, array in arrays.items():
+        place = [len(data), len(data) + array.nbytes]
+        table[name] = {"dtype": "F64", "shape": list(array.shape), "data_offsets": place}
+        data += array.tobytes()
+    return joined(table, data)
+
+
+@pytest.mark.slow
+def test_changed_headers(saved, outcome):
+    rng = np.random.default_rng(1)
+    header, data = parts(saved[0])
+    seen = {"error": 0, "same": 0, "other": 0}
+    for _ in range(1500):
+        seen[outcome(joined(changed(header, rng), data))] += 1
+    assert seen["other"] == 0
+    assert seen["error"] > 1300
+
+
+@pytest.mark.slow
+def test_changed_descriptions_with_the_right_hash(saved, outcome):
+    rng = np.random.default_rng(2)
+    header, data = parts(saved[0])
+    arrays, model = arrays_of(header, data), json.loads(header["__metadata__"]["model"])
+    assert outcome(signed(arrays, json.dumps(model))) == "same"
+    seen = {"error": 0, "same": 0, "other": 0}
+    for _ in range(1500):
+        seen[outcome(signed(arrays, json.dumps(changed(model, rng))))] += 1
+    # Only the arrays say what is predicted; a parameter that is another one harms nobody.
+    assert seen["error"] > 300
+    assert seen["same"] > 300
+
+
+@pytest.mark.slow
+def test_changed_arrays_with_the_right_hash(saved, outcome):
+    rng = np.random.default_rng(3)
+    header, data = parts(saved[0])
+    text = header["__metadata__"]["model"]
+    original = arrays_of(header, data)
+    names = list(original)
+    for _ in range(1000):
+        arrays = dict(original)
+        name = names[rng.integers(len(names))]
+        array = np.array(arrays[name])
+        what = rng.integers(6)
+        if what == 0:
+            del arrays[name]
+        elif what == 1:
+            arrays[f"{name}_"] = array
+        elif what == 2 and array.size:
+            array.flat[rng.integers(array.size)] = [np.nan, np.inf, -np.inf][rng.integers(3)]
+            arrays[name] = array
+        elif what == 3:
+            arrays[name] = array[None]
+        elif what == 4:
+            arrays[name] = np.concatenate([array, array])
+        else:
+            arrays[name] = np.zeros((0, *array.shape[1:]))
+        result = outcome(signed(arrays, text))
+        # The spectrum may have any length; everything else must fit.
+        if name not in ("spectrum", "rank_spectrum"):
+            assert result == "error"
+
+
+def test_pickles_are_never_opened(outcome):
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert outcome(pickle.dumps(Bomb(), protocol)) == "error"
+        assert outcome(pickle.dumps([Bomb()] * 10, protocol) * 100) == "error"
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 2**24, 2**24 + 1, 2**31, 2**63, 2**64 - 1])
+def test_header_lengths(saved, outcome, length):
+    assert outcome(length.to_bytes(8, "little") + saved[0][8:]) == "error"
+    assert outcome(length.to_bytes(8, "little")) == "error"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 50_000,
+        '{"__metadata__": {}, "__metadata__": {}}',
+        '{"__metadata__": {"a": "1", "a": "2"}}',
+        '{"__metadata__": []}',
+        '{"x": {"dtype": "F64", "shape": [NaN], "data_offsets": [0, 0]}}',
+        '{"x": {"dtype": "F64", "shape": [1e400], "data_offsets": [0, 0]}}',
+        '{"x": {"dtype": "F64", "shape": [4294967296, 4294967296], "data_offsets": [0, 0]}}',
+        '{"x": {"dtype": "F64", "shape": [0, 9999999999999], "data_offsets": [0, 0]}}',
+        '{"x": {"dtype": "F64", "shape": [1], "data_offsets": [0, 9999999999999]}}',
+        '{"x": {"dtype": "F64", "shape": [-1], "data_offsets": [8, 0]}}',
+        '{"x": {"dtype": "O", "shape": [1], "data_offsets": [0, 8]}}',
+        '{"x": {"dtype": ["F64"], "shape": [1], "data_offsets": [0, 8]}}',
+        '{"x": {"dtype": "F64", "shape": ' + "1" * 5000 + "}}",
+        '{"x": 1' + "0" * 5000 + "}",
+        "null",
+        '"' + "x" * 100_000 + '"',
+        "\ud800",
+    ],
+    ids=lambda text: repr(text[:30]),
+)
+def test_headers_that_mean_harm(outcome, text):
+    content = text.encode("utf-8", "surrogatepass")
+    for data in (b"", b"\0" * 8):
+        assert outcome(len(content).to_bytes(8, "little") + content + data) == "error"
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "message"),
+    [
+        ("schema", "2", "its schema is '2', and isrlearn"),
+        ("schema", "one", "a newer version may read it"),
+        ("format", "pt", "not a model of isrlearn"),
+        ("sha256", "0" * 64, "SHA-256 differs"),
+        ("model", "{}", "SHA-256 differs"),
+    ],
+)
+def test_the_error_says_what_is_wrong(saved, tmp_path, entry, value, message):
+    header, data = parts(saved[0])
+    header["__metadata__"][entry] = value
+    (tmp_path / "m").write_bytes(joined(header, data))
+    with pytest.raises(ModelFileError, match=message):
+        isrlearn.load(tmp_path / "m")
+
+
+def test_files_of_other_kinds(tmp_path):
+    np.savez(tmp_path / "a.npz", x=1)
+    with pytest.raises(ModelFileError, match=r"skops\.io\.load"):
+        isrlearn.load(tmp_path / "a.npz")
+    (tmp_path / "empty").touch()
+    with pytest.raises(ModelFileError, match="no model file"):
+        isrlearn.load(tmp_path / "empty")
+    with pytest.raises(IsADirectoryError):
+        isrlearn.load(tmp_path)
