@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -83,10 +84,15 @@ class LogisticObjective:
         """Linear scores a row."""
         return self.n_classes - 1
 
-    @property
+    @cached_property
     def kept(self) -> NDArray[np.intp]:
         """Positions of the features that are not left out."""
         return np.flatnonzero(np.isfinite(self.penalty))
+
+    @cached_property
+    def finite(self) -> NDArray[np.float64]:
+        """The penalty, with zeros for what is left out."""
+        return np.where(np.isfinite(self.penalty), self.penalty, 0.0)
 
     def __call__(self, V: NDArray, b: NDArray, curved: Curved | None = None) -> Value:
         """Value and gradient at coefficients V (p, m) and intercepts b (m,), in one pass.
@@ -109,9 +115,8 @@ class LogisticObjective:
             level += part.residual.sum(axis=0)
             if curvature is not None and part.bend is not None:
                 _add_curvature(curvature, Z - self.center, part.bend)
-        finite = np.where(np.isinf(self.penalty), 0.0, self.penalty)
-        loss += 0.5 * float(finite @ (V * V).sum(axis=1))
-        slope += finite[:, None] * V - np.outer(self.center, level)
+        loss += 0.5 * float(self.finite @ (V * V).sum(axis=1))
+        slope += self.finite[:, None] * V - np.outer(self.center, level)
         return Value(loss, slope, level, curvature)
 
 

@@ -221,19 +221,33 @@ class _Metric:
 
 def _newton_step(objective: LogisticObjective, at: Value) -> Point:
     """Step to the minimum of the quadratic model; none along features that are left out."""
-    m, p = objective.n_scores, objective.n_features
-    kept = np.append(objective.kept, p)
     if at.curvature is None:
         raise ValueError("a Newton step needs the curvature")
-    H = at.curvature[:, kept][:, :, :, kept].reshape(m * len(kept), -1)
-    penalty = np.tile(np.append(objective.penalty[objective.kept], 0.0), m)
-    H[np.diag_indices(len(H))] += penalty
-    gradient = np.concatenate([at.slope[objective.kept], at.level[None]]).T.ravel()
-    root = inverse_root(H)
-    step = -(root @ (root.T @ gradient)).reshape(m, -1).T  # (kept + 1, m)
+    m, p, kept = objective.n_scores, objective.n_features, objective.kept
+    H, gradient = at.curvature, np.concatenate([at.slope, at.level[None]]).T  # (m, p + 1)
+    H[np.arange(m), :p, np.arange(m), :p] += np.diag(objective.finite)
+    if len(kept) < p:
+        with_intercept = np.append(kept, p)
+        H, gradient = H[:, with_intercept][..., with_intercept], gradient[:, with_intercept]
+    size = gradient.size
+    step = -_solve(H.reshape(size, size), gradient.ravel()).reshape(m, -1).T  # (kept + 1, m)
     V = np.zeros((p, m))
-    V[objective.kept] = step[:-1]
+    V[kept] = step[:-1]
     return Point(V, step[-1])
+
+
+def _solve(matrix: NDArray, right: NDArray) -> NDArray[np.float64]:
+    """Solution of a symmetric system; the least one where directions have no curvature."""
+    diagonal = np.diag(matrix)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+    scaled = matrix * scale * scale[:, None]
+    try:
+        # NumPy's, whose overhead is a tenth of SciPy's: most of these systems are small.
+        np.linalg.cholesky(scaled)
+        return scale * np.linalg.solve(scaled, scale * right)
+    except np.linalg.LinAlgError:
+        root = inverse_root(matrix)
+        return root @ (root.T @ right)
 
 
 def inverse_root(matrix: NDArray) -> NDArray[np.float64]:
