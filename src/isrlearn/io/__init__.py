@@ -2,6 +2,7 @@
 
 from isrlearn.io._errors import ModelFileError, TableError
 from isrlearn.io._state import TRUSTED_TYPES
+from isrlearn.io.export import export_numpy, export_onnx, export_torch
 from isrlearn.io.model import ModelFile, load, read_model, save
 from isrlearn.io.tables import Table, read_table
 
@@ -11,6 +12,9 @@ __all__ = [
     "ModelFileError",
     "Table",
     "TableError",
+    "export_numpy",
+    "export_onnx",
+    "export_torch",
     "load",
     "read_model",
     "read_table",
