@@ -27,16 +27,16 @@ def check_between(name: str, value: Any, low: float, high: float) -> None:
 
 
 def check_n_components(value: Any, n_features: int) -> None:
-    """Raise unless value is None, a count up to n_features, or a fraction in (0, 1)."""
-    if value is None:
+    """Raise unless value is None, "auto", a count up to n_features, or a fraction in (0, 1)."""
+    if value is None or (isinstance(value, str) and value == "auto"):
         return
     if _is_number(value, Integral) and 1 <= value <= n_features:
         return
     if _is_number(value) and not _is_number(value, Integral) and 0.0 < value < 1.0:
         return
     raise ValueError(
-        f"n_components must be None, an int in [1, {n_features}] (the number of features) or a "
-        f"fraction of variance in (0, 1); got {value!r}"
+        f"n_components must be 'auto', None, an int in [1, {n_features}], or a fraction of "
+        f"variance in (0, 1); got {value!r}"
     )
 
 

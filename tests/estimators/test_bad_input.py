@@ -265,14 +265,16 @@ def test_n_spurious_that_no_part_can_make_possible(binary):
 
 @pytest.mark.parametrize("value", [0, 6, -1, 0.0, 1.0, 1.5, "mle", True, np.nan])
 def test_n_components(binary, estimator, value):
-    message = r"n_components must be None, an int in \[1, 5\] .* or a fraction of variance"
+    message = r"n_components must be 'auto', None, an int in \[1, 5\], or a fraction of variance"
     refused(message, estimator, binary, n_components=value)
 
 
 def test_n_components_with_moments_made_elsewhere(binary):
     moments = Moments.from_data(*binary)
     for estimator in (ISRClassifier(head="lda", n_components=9), ISRTransformer(n_components=9)):
-        with pytest.raises(ValueError, match=r"n_components must be None, an int in \[1, 5\]"):
+        with pytest.raises(
+            ValueError, match=r"n_components must be 'auto', None, an int in \[1, 5\]"
+        ):
             estimator.fit_moments(moments)
 
 

@@ -10,7 +10,7 @@ from scipy import linalg
 
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
-from isrlearn.core.whiten import total_whitening, well_sampled
+from isrlearn.core.whiten import ROWS_PER_FEATURE, total_whitening
 
 _NEGLIGIBLE = 1e-10
 
@@ -72,7 +72,7 @@ def head_coordinates(
         Principal directions the head is confined to; the erased subspace lies in their span.
     """
     reduced = moments if components is None else moments.map(components)
-    if well_sampled(reduced):
+    if reduced.ddof == 0 or reduced.total()[0] >= ROWS_PER_FEATURE * reduced.n_features:
         linear = total_whitening(reduced).factor
         return Coordinates(eraser, linear if components is None else components @ linear)
     basis, dual = eraser.basis, eraser.dual

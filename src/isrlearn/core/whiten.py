@@ -14,8 +14,9 @@ from isrlearn.core.moments import Moments
 ROWS_PER_FEATURE = 10
 #: Rows of the smallest cell a feature that make its covariance worth comparing.
 ROWS_PER_CELL_FEATURE = 2
-#: Most principal components that are looked at where rows are too few for all features.
+#: Most and fewest principal components that are looked at where rows are too few for all features.
 _MOST = 200
+_FEWEST = 50
 #: Smallest eigenvalue of a correlation matrix taken at face value. Below it a direction has no
 #: variance inside the cells, and only its differences between cells matter.
 _FLOOR = 1e-10
@@ -97,17 +98,29 @@ def principal_components(
         Number of directions, or the fraction of the variance in (0, 1) they must hold, or None
         for all with any variance.
     """
-    values, vectors = linalg.eigh(moments.total_scatter())
+    # An integer wants few of many eigenvectors; a fraction has to see all eigenvalues.
+    d = moments.n_features
+    wanted = None if n_components is None or n_components < 1 else [d - int(n_components), d - 1]
+    values, vectors = linalg.eigh(moments.total_scatter(), subset_by_index=wanted)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     rank = int(np.count_nonzero(values > values[0] * len(values) * np.finfo(float).eps))
-    if n_components is None:
-        p = rank
-    elif n_components < 1:
+    p = rank
+    if n_components is not None and n_components < 1:
         p = 1 + int(np.searchsorted(np.cumsum(values) / values.sum(), n_components - 1e-12))
-    else:
-        p = int(n_components)
     p = max(1, min(p, rank))
     return vectors[:, :p], values[:p] / max(moments.total()[0] - moments.ddof, 1.0)
+
+
+def default_components(moments: Moments) -> int | None:
+    """Principal components to look at where rows are too few to whiten all the features.
+
+    None where they are enough, or too few for even the fewest components worth having: an
+    invariant signal is lost with the others.
+    """
+    count, d = moments.total()[0], moments.n_features
+    rows = count - np.count_nonzero(moments.count)
+    p = int(min(_MOST, rows // ROWS_PER_FEATURE))
+    return p if _FEWEST <= p < d else None
 
 
 def reliable_coordinates(moments: Moments, *, smallest_cell: float = np.inf) -> Whitening:

@@ -58,9 +58,10 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         there than the Gaussian law allows for.
     scale : float, default=0.0
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
-    n_components : int or float, optional
+    n_components : int, float, "auto" or None, default="auto"
         Reduce to that many principal components first, or as many as hold that fraction of the
-        variance.
+        variance. "auto": all features where there are ten rows for each, else one component for
+        ten rows, 200 at most (none below 50). None: always all features.
     condition_on : label, optional
         The class whose moments "mean" and "cov" compare. Default: all classes; with
         ``variant="paper"`` the last class for "mean", all in the flag mean for "cov".
@@ -126,7 +127,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         n_spurious: int | str = "auto",
         rank_test: str = "moments",
         scale: float = 0.0,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = "auto",
         condition_on: Any = None,
         variant: str = "pooled",
         head: Any = "logistic",

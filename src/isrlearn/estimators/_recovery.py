@@ -22,7 +22,7 @@ from isrlearn.core.subspace import (
     multiclass_subspace,
     regression_subspace,
 )
-from isrlearn.core.whiten import ROWS_PER_FEATURE, principal_components
+from isrlearn.core.whiten import ROWS_PER_FEATURE, default_components, principal_components
 
 Keep = Literal["mean", "pooled", "cell"]
 
@@ -80,7 +80,9 @@ class Recovery:
         if self.method in _SECOND_ORDER:
             return "cell"
         whitened = self.variant == "pooled" and n >= ROWS_PER_FEATURE * n_features
-        return "pooled" if self.n_spurious == "auto" or self.n_components or whitened else "mean"
+        if self.n_spurious == "auto" or self.n_components is not None or whitened:
+            return "pooled"
+        return "mean"
 
     def settled(
         self, moments: Moments, X: NDArray, y: NDArray | None, environments: NDArray
@@ -106,8 +108,11 @@ class Recovery:
         check.check_cells(moments, classes, least=self._rows_a_cell)
         components = None
         reduced = moments
-        if self.n_components is not None:
-            components, _ = principal_components(moments, self.n_components)
+        n_components = self.n_components
+        if n_components == "auto":
+            n_components = default_components(moments)
+        if n_components is not None:
+            components, _ = principal_components(moments, n_components)
             reduced = moments.map(components)
         subspace = self._find(reduced, classes)
         if self.test is not None:

@@ -38,9 +38,10 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         environments, for heavy-tailed features.
     scale : float, default=0.0
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
-    n_components : int or float, optional
+    n_components : int, float, "auto" or None, default="auto"
         Reduce to that many principal components first, or as many as hold that fraction of the
-        variance.
+        variance. "auto": all features where there are ten rows for each, else one component for
+        ten rows, 200 at most (none below 50). None: always all features.
     variant : {"pooled", "paper"}, default="pooled"
         Our pooled form, or the published algorithm to the letter.
     head : "ridge", linear estimator or (coef, intercept), default="ridge"
@@ -96,7 +97,7 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         *,
         rank_test: str = "moments",
         scale: float = 0.0,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = "auto",
         variant: str = "pooled",
         head: Any = "ridge",
         alpha: float = 1.0,

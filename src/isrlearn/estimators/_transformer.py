@@ -36,9 +36,10 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         there than the Gaussian law allows for.
     scale : float, default=0.0
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
-    n_components : int or float, optional
+    n_components : int, float, "auto" or None, default="auto"
         Look for the subspace among that many principal components, or as many as hold that
-        fraction of the variance.
+        fraction of the variance. "auto": all features where there are ten rows for each, else one
+        component for ten rows, 200 at most (none below 50). None: always all features.
     condition_on : label, optional
         The class whose moments "mean" and "cov" compare. Default: all classes; with
         ``variant="paper"`` and "mean", the last class.
@@ -86,7 +87,7 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         n_spurious: int | str = "auto",
         rank_test: str = "moments",
         scale: float = 0.0,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = "auto",
         condition_on: Any = None,
         variant: str = "pooled",
         output: str = "same",
