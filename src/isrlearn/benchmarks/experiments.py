@@ -123,6 +123,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         ("2", "2s", "3", "3s", "3'", "3s'"),
         (
             *("isr-mean", "isr-mean-pooled", "isr-cov", "isr-cov-pooled"),
+            *("isr-joint", "isr-joint-auto"),
             *("erm", "irmv1", "irmv1-best", "iga", "oracle"),
         ),
         ("erm", "irmv1", "iga", "andmask", "oracle"),

@@ -25,7 +25,8 @@ _STYLES: dict[str, tuple[str, str]] = {
     "isr-multiclass-pooled": ("#E69F00", "p"),
     "isr-regression": ("#0072B2", "o"),
     "isr-regression-pooled": ("#56B4E9", "D"),
-    "isr-joint": ("#F0E442", "*"),
+    "isr-joint": ("#AA4499", "P"),
+    "isr-joint-auto": ("#F0E442", "*"),
     "erm": ("#000000", "v"),
     "least-squares": ("#000000", "v"),
     "irmv1": ("#009E73", "^"),
@@ -34,7 +35,7 @@ _STYLES: dict[str, tuple[str, str]] = {
     "andmask": ("#882255", "<"),
     "oracle": ("#7F7F7F", "+"),
 }
-_OTHER = ("#AA4499", "d")
+_OTHER = ("#999933", "d")
 _FLOOR = 1e-8  # of a logarithmic axis: below it everything is solved
 
 

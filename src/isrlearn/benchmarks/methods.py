@@ -139,6 +139,8 @@ METHODS: dict[str, Method] = {
     "isr-mean-auto": _isr("ISR-Mean, pooled, rank tested", "mean", "pooled", told=False),
     "isr-cov": _isr("ISR-Cov", "cov", "paper"),
     "isr-cov-pooled": _isr("ISR-Cov, pooled", "cov", "pooled"),
+    "isr-joint": _isr("ISR-Joint", "joint", "pooled"),
+    "isr-joint-auto": _isr("ISR-Joint, rank tested", "joint", "pooled", told=False),
     "isr-multiclass": _isr("ISR-Multiclass", "multiclass", "paper"),
     "isr-multiclass-pooled": _isr("ISR-Multiclass, pooled", "multiclass", "pooled"),
     "isr-regression": _isr_regression("ISR-Regression", "paper"),
