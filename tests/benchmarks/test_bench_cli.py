@@ -27,7 +27,7 @@ def files(directory: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("experiment", "datasets", "n_methods"),
-    [("linear-unit-tests", "2s,3'", 9), ("multiclass", "k=3", 5), ("regression", "d_s=3", 6)],
+    [("linear-unit-tests", "2s,3'", 11), ("multiclass", "k=3", 5), ("regression", "d_s=3", 6)],
 )
 def test_each_experiment_writes_records_tables_and_figures(
     tmp_path, capsys, experiment, datasets, n_methods
