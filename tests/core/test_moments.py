@@ -451,3 +451,16 @@ def test_what_was_not_kept_is_not_made_up():
             _ = moments.covariance
     assert means.by_class()[2] is None
     assert means.total()[2] is None
+
+
+def test_constant_columns_have_no_scatter_however_they_are_merged():
+    # Averages of equal means must be that mean to the last digit, or rounding becomes variance.
+    X = np.full((60, 2), [1e6 + 0.1, 1.0 / 3.0])
+    environments = np.arange(60) % 3
+    parts = [
+        Moments.from_data(X[i : i + 7], None, environments[i : i + 7]) for i in range(0, 60, 7)
+    ]
+    found = sum(parts)
+    np.testing.assert_array_equal(found.scatter, 0.0)
+    np.testing.assert_array_equal(found.total_scatter(), 0.0)
+    np.testing.assert_array_equal(found.mean, np.broadcast_to(X[0], (1, 3, 2)))
