@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import _validation as check
-from isrlearn.core.labels import encode
 from isrlearn.search._grid import effort
 from isrlearn.search._results import best_of, on_front, results_of
 from isrlearn.search._run import Prepared, score_all
@@ -56,10 +54,6 @@ class Search(BaseEstimator):
         """The settings to try."""
 
     @abstractmethod
-    def _most(self, sample: Sample, n_environments: int, method: Any) -> int:
-        """Most spurious dimensions that a method can find in so many environments."""
-
-    @abstractmethod
     def _estimator(self, **point: Any) -> Any:
         """An estimator with these settings, not fitted."""
 
@@ -92,7 +86,7 @@ class Search(BaseEstimator):
         points = self._points(sample)
         splits = self._splits(sample, validation)
         scores = score_all(
-            lambda split: self._prepare(self._settings(points, split), split),
+            lambda split: self._prepare([self._estimator(**point) for point in points], split),
             splits,
             len(points),
             n_jobs=self.n_jobs,
@@ -174,20 +168,3 @@ class Search(BaseEstimator):
                 f"{type(validation).__name__}"
             )
         return self._sample(*validation, reset=False)
-
-    def _settings(self, points: Sequence[dict], split: Split) -> list[Any]:
-        """Estimators for a split, asking for no more dimensions than its environments can show."""
-        n_environments = len(encode(split.sample.environments[split.train])[0])
-        most = {
-            method: self._most(split.sample, n_environments, method)
-            for method in dict.fromkeys(point.get("method") for point in points)
-        }
-        return [
-            self._estimator(**point | {"n_spurious": _at_most(most[method], point["n_spurious"])})
-            for point in points
-            for method in [point.get("method")]
-        ]
-
-
-def _at_most(bound: int, n_spurious: Any) -> Any:
-    return min(n_spurious, bound) if isinstance(n_spurious, Integral) else n_spurious

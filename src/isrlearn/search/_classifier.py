@@ -17,7 +17,7 @@ from isrlearn.core.labels import encode
 from isrlearn.estimators import ISRClassifier
 from isrlearn.search._base import Search
 from isrlearn.search._classification import Classification
-from isrlearn.search._grid import candidates, counts, points_of
+from isrlearn.search._grid import candidates, counts, dimensions, points_of
 from isrlearn.search._splits import Sample, Split, cells_of
 
 _SECOND_ORDER = ("cov", "joint")
@@ -52,7 +52,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
     weighting : str or list, default=(None, "class", "group")
         Weights of the rows for the head: None, all the same; "class",
         ``class_weight="balanced"``; "group", ``group_weight="balanced"``.
-    n_components : int or float, optional
+    n_components : int, float, "auto" or None, default="auto"
         As in :class:`ISRClassifier`, like the next four.
     condition_on : label, optional
     variant : {"pooled", "paper"}, default="pooled"
@@ -119,7 +119,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
         C: Any = (0.001, 0.01, 0.1, 1.0),
         head: Any = "logistic",
         weighting: Any = (None, "class", "group"),
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = "auto",
         condition_on: Any = None,
         variant: str = "pooled",
         rank_test: str = "moments",
@@ -187,10 +187,9 @@ class ISRClassifierCV(ClassifierMixin, Search):
         return cells_of(sample.y, sample.environments)
 
     def _points(self, sample: Sample) -> list[dict]:
-        n_environments = len(encode(sample.environments)[0])
         points = []
         for method in candidates("method", self.method):
-            most = self._most(sample, n_environments, method)
+            most = self._most(sample, method)
             settings = {
                 "method": [method],
                 "n_spurious": counts(self.n_spurious, most),
@@ -205,8 +204,10 @@ class ISRClassifierCV(ClassifierMixin, Search):
             )
         return points
 
-    def _most(self, sample: Sample, n_environments: int, method: Any) -> int:
-        d = sample.X.shape[1]
+    def _most(self, sample: Sample, method: Any) -> int:
+        """Most spurious dimensions that a method can find."""
+        n_environments = len(encode(sample.environments)[0])
+        d = dimensions(sample.X.shape[1], self.n_components)
         if n_environments < 2 or method in _SECOND_ORDER:
             return d - 1
         one = self.condition_on is not None or (method == "mean" and self.variant == "paper")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,11 @@ def counts(value: Any, most: int) -> list:
     for r in found:
         check_n_spurious(r, most, "so many shift between these environments")
     return found
+
+
+def dimensions(n_features: int, n_components: Any) -> int:
+    """Dimensions that are left after the principal components, where their number is known."""
+    return min(n_features, int(n_components)) if isinstance(n_components, Integral) else n_features
 
 
 def points_of(

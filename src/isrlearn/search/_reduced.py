@@ -54,8 +54,16 @@ class Reduced:
         return cls(reduced, components, train, test, white)
 
     def subspace(self, recovery: Recovery) -> Subspace:
-        """The subspace that a method finds, on the components."""
-        return replace(recovery, n_components=None)(self.moments)[0]
+        """The subspace that a method finds, on the components.
+
+        A split that leaves out an environment can show fewer dimensions than all the rows: as
+        many as it can are looked for.
+        """
+        r, E = recovery.n_spurious, len(self.moments.environments)
+        if r != "auto" and E > 1:
+            K = len(recovery._positions(self.moments.classes))
+            r = min(r, recovery._bound(K, E, self.moments.n_features)[0])
+        return replace(recovery, n_components=None, n_spurious=r)(self.moments)[0]
 
     def erased(self, subspace: Subspace, scale: float) -> Erased:
         """The rows as a head sees them after erasing."""

@@ -14,7 +14,7 @@ from isrlearn import _validation as check
 from isrlearn.core.labels import encode
 from isrlearn.estimators import ISRRegressor
 from isrlearn.search._base import Search
-from isrlearn.search._grid import candidates, counts, points_of
+from isrlearn.search._grid import candidates, counts, dimensions, points_of
 from isrlearn.search._regression import Regression
 from isrlearn.search._splits import Sample, Split, cells_of
 
@@ -41,7 +41,7 @@ class ISRRegressorCV(RegressorMixin, Search):
     weighting : str or list, default=(None, "group")
         Weights of the rows for the head: None, all the same; "group",
         ``group_weight="balanced"``.
-    n_components : int or float, optional
+    n_components : int, float, "auto" or None, default="auto"
         As in :class:`ISRRegressor`, like the next two.
     variant : {"pooled", "paper"}, default="pooled"
     rank_test : {"moments", "permutation"}, default="moments"
@@ -106,7 +106,7 @@ class ISRRegressorCV(RegressorMixin, Search):
         alpha: Any = (0.1, 1.0, 10.0, 100.0, 1000.0),
         head: Any = "ridge",
         weighting: Any = (None, "group"),
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = "auto",
         variant: str = "pooled",
         rank_test: str = "moments",
         selection: str = "worst-group",
@@ -147,17 +147,15 @@ class ISRRegressorCV(RegressorMixin, Search):
         weightings = candidates("weighting", self.weighting)
         if "class" in weightings:
             raise ValueError("weighting='class' needs classes; a regression has None and 'group'")
-        most = self._most(sample, len(encode(sample.environments)[0]), None)
+        n_environments = len(encode(sample.environments)[0])
+        d = dimensions(sample.X.shape[1], self.n_components)
+        most = d - 1 if n_environments < 2 else min(d, n_environments) - 1
         settings = {
             "n_spurious": counts(self.n_spurious, most),
             "scale": candidates("scale", self.scale),
         }
         heads, alphas = candidates("head", self.head), candidates("alpha", self.alpha)
         return points_of(settings, heads, weightings, ("alpha", alphas), by="ridge")
-
-    def _most(self, sample: Sample, n_environments: int, method: Any) -> int:
-        d = sample.X.shape[1]
-        return d - 1 if n_environments < 2 else min(d - 1, n_environments - 1)
 
     def _estimator(self, **point: Any) -> ISRRegressor:
         return ISRRegressor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
@@ -78,8 +79,11 @@ def splits_of(
         pairs: Iterable = _environments_in_turn(sample.environments)
     elif isinstance(cv, Integral):
         pairs = cell_folds(cells, int(cv), random_state)
-    elif hasattr(cv, "split"):
-        pairs = cv.split(sample.X, cells, encode(sample.environments)[1])
+    elif hasattr(cv, "split") and not isinstance(cv, str):
+        with warnings.catch_warnings():
+            # Environments are the groups of splitters that have them; the others say they do not.
+            warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+            pairs = list(cv.split(sample.X, cells, encode(sample.environments)[1]))
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
         pairs = cv
     else:
