@@ -42,7 +42,7 @@ NOTHING_SHIFTS = {
     "many environments": (2000, 10, 7, 2),
     "just enough rows to whiten": (106, 10, 3, 2),
     "no class at all": (400, 8, 5, 1),
-    "more than a feature for ten rows": (60, 20, 2, 2),
+    "more than a feature for twenty rows": (60, 20, 2, 2),
     "more features than a tenth of the rows, many cells": (300, 100, 3, 3),
 }
 

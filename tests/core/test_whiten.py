@@ -94,9 +94,9 @@ def test_means_alone_have_no_components():
         principal_components(Moments.from_data(X, y, environments, order=1), 2)
 
 
-def test_ten_rows_a_feature_are_enough():
+def test_twenty_rows_a_feature_are_enough():
     rng = np.random.default_rng(6)
-    for n, enough in ((52, True), (51, False)):  # two cells cost a degree of freedom each
+    for n, enough in ((102, True), (101, False)):  # two cells cost a degree of freedom each
         moments = Moments.from_data(rng.normal(size=(n, 5)), None, np.arange(n) % 2)
         assert well_sampled(moments) == enough
     assert well_sampled(Moments.population(np.zeros((1, 2, 5)), np.eye(5)))

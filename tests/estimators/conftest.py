@@ -43,7 +43,7 @@ def continuous():
 
 @pytest.fixture(scope="session")
 def few():
-    """Fewer than ten rows a feature: nothing is whitened."""
+    """Fewer than twenty rows a feature: nothing is whitened."""
     X, y, e = _named(make_gaussian_environments(
         15, 4, n_invariant=6, n_spurious=2, mixing="random", random_state=3
     ))  # fmt: skip

@@ -10,8 +10,10 @@ from scipy import linalg
 
 from isrlearn.core.moments import Moments
 
-#: Rows a feature that make the pooled within-cell covariance worth inverting.
-ROWS_PER_FEATURE = 10
+#: Rows a feature that make whitened features better than the features as they are.
+ROWS_PER_FEATURE = 20
+#: Rows a feature that keep tests in whitened features at their level.
+_ROWS_PER_TESTED_FEATURE = 10
 #: Rows of the smallest cell a feature that make its covariance worth comparing.
 ROWS_PER_CELL_FEATURE = 2
 #: Most and fewest principal components that are looked at where rows are too few for all features.
@@ -129,9 +131,10 @@ def reliable_coordinates(moments: Moments, *, smallest_cell: float = np.inf) -> 
     `smallest_cell` are the degrees of freedom of the smallest covariance to be compared there.
     """
     enough = max(1.0, np.floor(smallest_cell / ROWS_PER_CELL_FEATURE))
-    if well_sampled(moments) and (moments.ddof == 0 or moments.n_features <= enough):
+    rows = max(1.0, moments.dof // _ROWS_PER_TESTED_FEATURE)
+    if moments.ddof == 0 or moments.n_features <= min(rows, enough):
         return whitening(moments)
-    p = int(min(_MOST, enough, max(1.0, moments.dof // ROWS_PER_FEATURE)))
+    p = int(min(_MOST, rows, enough))
     components, _ = principal_components(moments, p)
     inner = whitening(moments.map(components))
     return Whitening(components @ inner.factor, inner.inverse @ components.T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from isrlearn.datasets._streams import RandomState, Streams, Use
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearTruth:
+class LinearTruth(ABC):
     """A model of latent features ``z = (z_c, z_e)`` seen as ``x = R z = A z_c + B z_e``.
 
     Invariant features z_c relate to the target in the same way everywhere; spurious features
@@ -43,14 +44,14 @@ class LinearTruth:
         return self.n_features - self.n_invariant
 
     @property
+    @abstractmethod
     def n_environments(self) -> int:
         """Number of environments, E."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def mean_rank(self) -> int:
         """Spurious dimensions along which cell means move between environments."""
-        raise NotImplementedError
 
     @property
     def A(self) -> NDArray[np.float64]:
@@ -124,13 +125,13 @@ class LinearTruth:
         """Observed features of latent ones."""
         return Z if np.array_equal(self.mixing, np.eye(self.n_features)) else Z @ self.mixing.T
 
+    @abstractmethod
     def _draw(self, e: int, Z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[Any]:
         """Fill Z, (n, d), with latent features of environment e and return their targets."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _invariant_head(self) -> tuple[NDArray[np.float64], Any]:
         """Weights on z_c and intercept of the optimal invariant predictor."""
-        raise NotImplementedError
 
 
 def span_of_shifts(means: NDArray[np.float64]) -> int:

@@ -60,8 +60,8 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
     n_components : int, float, "auto" or None, default="auto"
         Reduce to that many principal components first, or as many as hold that fraction of the
-        variance. "auto": all features where there are ten rows for each, else one component for
-        ten rows, 200 at most (none below 50). None: always all features.
+        variance. "auto": all features where there are twenty rows for each, else one component for
+        twenty rows, 200 at most (none below 50). None: always all features.
     condition_on : label, optional
         The class whose moments "mean" and "cov" compare. Default: all classes; with
         ``variant="paper"`` the last class for "mean", all in the flag mean for "cov".

@@ -38,8 +38,8 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         What is kept of the spurious part, from 0 (nothing) to 1 (all).
     n_components : int, float, "auto" or None, default="auto"
         Look for the subspace among that many principal components, or as many as hold that
-        fraction of the variance. "auto": all features where there are ten rows for each, else one
-        component for ten rows, 200 at most (none below 50). None: always all features.
+        fraction of the variance. "auto": all features where there are twenty rows for each, else
+        one component for twenty rows, 200 at most (none below 50). None: always all features.
     condition_on : label, optional
         The class whose moments "mean" and "cov" compare. Default: all classes; with
         ``variant="paper"`` and "mean", the last class.
