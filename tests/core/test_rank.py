@@ -71,6 +71,20 @@ def test_level_is_the_share_of_false_alarms():
     assert low <= alarms <= high
 
 
+def test_level_holds_once_the_true_dimensions_are_taken_out():
+    # Two strong shifts, then noise: "two are enough" must be rejected as often as its level says.
+    alarms = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        X, environments = rng.normal(size=(400, 6)), np.arange(400) % 4
+        X[:, :2] += 3.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[environments]
+        test = mean_rank(Moments.from_data(X, None, environments), level=0.2)
+        assert test.rank >= 2
+        alarms += test.rank > 2
+    low, high = stats.binom.interval(0.999, 400, 0.2)
+    assert low <= alarms <= high
+
+
 def example_3_prime(seed, *, sigmas, shift):
     """Example-3' in three environments with these deviations, with or without moving means."""
     truth = example("3'", seed, 3)
