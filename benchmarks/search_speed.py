@@ -5,8 +5,8 @@
 
 The features have the shape and the groups of Waterbirds', with planted spurious directions. Both
 searches score every setting on the same folds by the worst group, and refit the best one. On an
-idle core the full run takes about an hour, all but a minute or two of it for GridSearchCV;
-``--quick`` takes a minute with fewer features, folds and settings, and shows a smaller ratio: what
+idle core the full run takes 35 minutes, all but one of them for GridSearchCV; ``--quick`` takes
+half a minute with fewer features, folds and settings, and shows a smaller ratio: what
 ISRClassifierCV shares between settings pays the more, the more settings there are.
 """
 
@@ -121,7 +121,7 @@ def main() -> None:
     n, d = splits.train.X.shape
     n_points = int(np.prod([len(values) for values in grid.values()]))
     notes = [
-        "Made by `python benchmarks/search_speed.py`" + " --quick" * options.quick + ".",
+        f"Made by `python benchmarks/search_speed.py{' --quick' * options.quick}`.",
         f"{n:,} × {d:,} float32 features in groups of 3,498, 184, 56 and 1,057 rows; {n_points} "
         f"settings of `ISRClassifier({METHOD!r})`, {options.folds} folds, {options.jobs} job(s), "
         f"Python {platform.python_version()} on {platform.machine()}.",

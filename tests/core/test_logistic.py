@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from isrlearn.core import _log_loss, logistic
 from isrlearn.core._log_loss import ArrayRows, LogisticObjective
-from isrlearn.core.logistic import fit_logistic
+from isrlearn.core.logistic import fit_logistic, solve_logistic
 
 
 def features_and_codes(n, p, K, *, condition=1.0, seed=0):
@@ -183,6 +183,27 @@ def test_blocks_make_no_difference(solver, monkeypatch):
     assert sum(len(block.Z) for block in blocks) == 500
     parts = fit_logistic(Z, codes, 0.1, weight=weight)
     assert relative(parts.coef, whole.coef) < 1e-7
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_rows_may_come_in_blocks_from_anywhere(solver, K):
+    Z, codes = features_and_codes(400, 10, K)
+
+    class Blocks:
+        """Uneven blocks, weights in some of them only, made anew at every pass."""
+
+        def __iter__(self):
+            for rows in np.split(np.arange(400), [3, 50, 300]):
+                yield Z[rows], codes[rows], None if len(rows) < 60 else np.ones(len(rows))
+
+    centred = Z - Z.mean(axis=0)
+    parts = solve_logistic(
+        Blocks(), np.full(10, 0.3), np.bincount(codes), Z.mean(axis=0), centred.T @ centred
+    )
+    whole = fit_logistic(Z, codes, 0.3)
+    assert parts.converged
+    assert relative(parts.coef, whole.coef) < 1e-8
+    assert parts.n_passes == whole.n_passes - 1
 
 
 def test_collinear_and_constant_features(solver):

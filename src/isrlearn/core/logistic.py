@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.core._log_loss import ArrayRows, LogisticObjective, contrasts
+from isrlearn.core._log_loss import ArrayRows, Block, LogisticObjective, contrasts
 from isrlearn.core._minimise import Point, lbfgs, newton
 from isrlearn.core.moments import Moments
 
@@ -97,47 +98,89 @@ def fit_logistic(
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
     lam = np.array(np.broadcast_to(np.asarray(penalty, dtype=float), Z.shape[1:]))
     _check(Z, codes, K, lam, w)
-    small = (K - 1) * len(lam) <= _NEWTON_SIZE
-    mean, passes = np.zeros(len(lam)), 0
-    if scatter is None:
-        # Newton's method makes its own second moments.
-        moments = Moments.from_data(
-            Z, None, np.zeros(len(Z)), order=1 if small else 2, pooled=True, sample_weight=w
-        )
-        (_, mean, scatter), passes = moments.total(), 1
-    objective = LogisticObjective(ArrayRows(Z, codes, w), K, lam, mean)
-    total = np.bincount(codes, w, minlength=K)
-    point = _start(start, objective, total / total.sum(), passes)
-    if small or scatter is None:
-        point = newton(objective, point, total.sum(), tol, max_passes)
+    count = np.bincount(codes, w, minlength=K).astype(float)
+    rows = ArrayRows(Z, codes, w)
+    if scatter is not None:
+        mean = np.zeros(len(lam))
+        return solve_logistic(rows, lam, count, mean, scatter, start, tol, max_passes)
+    # Newton's method makes its own second moments.
+    order = 1 if _is_small(lam, count) else 2
+    environment = np.zeros(len(Z))
+    moments = Moments.from_data(Z, None, environment, order=order, pooled=True, sample_weight=w)
+    _, mean, scatter = moments.total()
+    found = solve_logistic(rows, lam, count, mean, scatter, start, tol, max_passes)
+    return replace(found, n_passes=found.n_passes + 1)
+
+
+def solve_logistic(
+    rows: Iterable[Block],
+    penalty: NDArray,
+    count: NDArray,
+    mean: NDArray,
+    scatter: NDArray | None,
+    start: LogisticFit | None = None,
+    tol: float = 1e-9,
+    max_passes: int = 1000,
+) -> LogisticFit:
+    """Minimiser of the penalised logistic loss over rows that come in blocks, from anywhere.
+
+    `fit_logistic` for rows that are not one array: what it finds out about an array beforehand
+    must be given.
+
+    Parameters
+    ----------
+    rows : iterable of (Z, codes, weight)
+        Blocks of float64 features, class codes and weights (None: all one). Read once a pass, in
+        the same order each time.
+    penalty : ndarray of shape (p,)
+    count : ndarray of shape (K,)
+        Rows of each class, or their weight.
+    mean : ndarray of shape (p,)
+        Of the features, about.
+    scatter : ndarray of shape (p, p) or (p,), or None
+        About that mean. None where there are coefficients few enough for Newton's method.
+    start : LogisticFit, optional
+    tol : float, default=1e-9
+    max_passes : int, default=1000
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z, codes = np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 0, 1])
+    >>> blocks = [(Z[:4], codes[:4], None), (Z[4:], codes[4:], None)]
+    >>> parts = solve_logistic(blocks, np.ones(1), np.array([3.0, 3.0]), np.zeros(1), None)
+    >>> np.allclose(parts.coef, fit_logistic(Z, codes, 1.0).coef)
+    True
+    """
+    objective = LogisticObjective(rows, len(count), penalty, mean)
+    point = _start(start, objective, count / count.sum())
+    if scatter is None or _is_small(penalty, count):
+        point = newton(objective, point, float(count.sum()), tol, max_passes)
     else:
-        point = lbfgs(objective, point, total, scatter, tol, max_passes)
-    return _fit(objective, point, tol)
+        point = lbfgs(objective, point, count, scatter, tol, max_passes)
+    Q = contrasts(objective.n_classes)
+    intercept = Q @ (point.b - mean @ point.V)
+    norm = float(point.gradient_norm)
+    return LogisticFit(Q @ point.V.T, intercept, point.passes, norm, norm <= tol)
 
 
-def _start(
-    start: LogisticFit | None, objective: LogisticObjective, share: NDArray, passes: int
-) -> Point:
+def _is_small(penalty: NDArray, count: NDArray) -> bool:
+    return (len(count) - 1) * len(penalty) <= _NEWTON_SIZE
+
+
+def _start(start: LogisticFit | None, objective: LogisticObjective, share: NDArray) -> Point:
     """The given coefficients, or none and the intercepts of the classes' shares."""
     Q, p = contrasts(objective.n_classes), objective.n_features
     if start is None:
         logits = np.log(np.maximum(share, 1e-12))
         logits = logits[1:] - logits[:1] if len(share) == 2 else logits
-        return Point(np.zeros((p, objective.n_scores)), logits @ Q, passes)
+        return Point(np.zeros((p, objective.n_scores)), logits @ Q)
     if start.coef.shape != (len(Q), p):
         raise ValueError(
             f"start has coefficients of shape {start.coef.shape}; this problem's are {(len(Q), p)}"
         )
     V = np.where(np.isinf(objective.penalty), 0.0, start.coef).T @ Q
-    return Point(V, start.intercept @ Q + objective.center @ V, passes)
-
-
-def _fit(objective: LogisticObjective, point: Point, tol: float) -> LogisticFit:
-    """Coefficients of classes from those of scores, on features that are not centred."""
-    Q = contrasts(objective.n_classes)
-    intercept = Q @ (point.b - objective.center @ point.V)
-    norm = float(point.gradient_norm)
-    return LogisticFit(Q @ point.V.T, intercept, point.passes, norm, bool(norm <= tol))
+    return Point(V, start.intercept @ Q + objective.center @ V)
 
 
 def _check(Z: NDArray, codes: NDArray, K: int, lam: NDArray, w: NDArray | None) -> None:
