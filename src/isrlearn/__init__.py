@@ -8,20 +8,32 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .estimators import ISRClassifier, ISRRegressor, ISRTransformer
     from .io import load, save
+    from .search import ISRClassifierCV, ISRRegressorCV
 
 __version__ = "0.1.0"
 
-__all__ = ["ISRClassifier", "ISRRegressor", "ISRTransformer", "__version__", "load", "save"]
+__all__ = [
+    "ISRClassifier",
+    "ISRClassifierCV",
+    "ISRRegressor",
+    "ISRRegressorCV",
+    "ISRTransformer",
+    "__version__",
+    "load",
+    "save",
+]
 
 # Imported on first use: `isr --help` must not wait a second for scikit-learn.
 _MODULE_OF = {
     "ISRClassifier": "estimators",
+    "ISRClassifierCV": "search",
     "ISRRegressor": "estimators",
+    "ISRRegressorCV": "search",
     "ISRTransformer": "estimators",
     "load": "io",
     "save": "io",
 }
-_SUBMODULES = {"baselines", "core", "datasets", "io", "metrics"}
+_SUBMODULES = {"baselines", "core", "datasets", "io", "metrics", "search"}
 
 
 def __getattr__(name: str) -> Any:
