@@ -1,0 +1,152 @@
+"""The coordinates everything is measured in: few, and with identity within-cell covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.core.labels import encode
+from isrlearn.core.moments import Moments
+from isrlearn.core.rank import mean_rank
+from isrlearn.core.shifts import mean_shifts
+from isrlearn.core.whiten import Whitening, principal_components, reliable_coordinates
+
+#: Most coordinates that are looked at, whatever the number of features.
+MOST_COORDINATES = 200
+#: Most rows that are looked at one by one; moments are always those of all the rows.
+MOST_ROWS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Rows with a known environment, in whitened coordinates.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of all the rows in these coordinates, with a pooled scatter.
+    rows : ndarray of shape (n, p)
+        The rows themselves, or a sample that keeps small cells whole.
+    classes, environments : ndarray of shape (n,)
+        Positions of each row's class and environment among those of the moments.
+    index : ndarray of shape (n,)
+        Which rows of the data these are.
+    other_rows, other_classes : ndarray of shape (m, p) and (m,)
+        Rows, or a sample of them, whose environment is unknown: heads are trained on them too.
+    factor : ndarray of shape (d, p)
+        ``(x - center) @ factor`` are these coordinates.
+    center : ndarray of shape (d,)
+    n_tested : int
+        Coordinates that rows allow to test means along; there may be fewer here.
+    """
+
+    moments: Moments
+    rows: NDArray[np.float64]  # (n, p)
+    classes: NDArray[np.intp]  # (n,)
+    environments: NDArray[np.intp]  # (n,)
+    index: NDArray[np.intp]  # (n,)
+    other_rows: NDArray[np.float64]  # (m, p)
+    other_classes: NDArray[np.intp]  # (m,)
+    factor: NDArray[np.float64]  # (d, p)
+    center: NDArray[np.float64]  # (d,)
+    n_tested: int
+
+    @classmethod
+    def of(
+        cls, X: NDArray, moments: Moments, y: NDArray | None, environments: NDArray, seed: int
+    ) -> Frame:
+        """Frame of rows and their pooled moments."""
+        whitening, center = reliable_coordinates(moments), moments.total()[1]
+        factor = _few_coordinates(moments, whitening)
+        k = np.zeros(len(X), np.intp) if y is None else encode(y, moments.classes)[1]
+        e = encode(environments, moments.environments)[1]
+        rng = np.random.default_rng(seed)
+        index = _sample(k, e, moments.count, rng)
+        other = np.flatnonzero(e < 0)
+        if len(other) > MOST_ROWS:
+            other = np.sort(rng.choice(other, MOST_ROWS, replace=False))
+        empty = (moments.count == 0)[..., None]
+        shifted = replace(moments, mean=np.where(empty, 0.0, moments.mean - center))
+        if moments.unlabelled is not None:
+            known = moments.unlabelled.mean - center
+            shifted = replace(shifted, unlabelled=replace(moments.unlabelled, mean=known))
+        return cls(
+            moments=shifted.map(factor),
+            rows=_mapped(X[index], center, factor),
+            classes=k[index],
+            environments=e[index],
+            index=index,
+            other_rows=_mapped(X[other], center, factor),
+            other_classes=k[other],
+            factor=factor,
+            center=center,
+            n_tested=whitening.factor.shape[1],
+        )
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        return self.factor.shape[1]
+
+    def first(self, p: int) -> Frame:
+        """The same rows in the first p coordinates."""
+        if p == self.n_coordinates:
+            return self
+        return replace(
+            self,
+            moments=self.moments.columns(p),
+            rows=self.rows[:, :p],
+            other_rows=self.other_rows[:, :p],
+            factor=self.factor[:, :p],
+        )
+
+    def cell_moments(self, X: NDArray, y: NDArray, environments: NDArray) -> Moments:
+        """Moments with a scatter a cell of all the rows in these coordinates."""
+        parts = [slice(i, i + MOST_ROWS) for i in range(0, len(X), MOST_ROWS)]
+        each = (
+            Moments.from_data(_mapped(X[s], self.center, self.factor), y[s], environments[s])
+            for s in parts
+        )
+        return reduce(add, each)
+
+
+def _mapped(X: NDArray, center: NDArray, factor: NDArray) -> NDArray[np.float64]:
+    """Rows in coordinates; centred first, in the features' own precision."""
+    return ((X - center.astype(X.dtype)) @ factor.astype(X.dtype)).astype(np.float64)
+
+
+def _few_coordinates(moments: Moments, whitening: Whitening) -> NDArray[np.float64]:
+    """Whitening factor (d, p), with p at most as large as is quick to work with.
+
+    Coordinates come in the order of the principal components they are made of, so that the
+    first few are those of most variance. Where there are too many, the directions along which
+    means move most come before them: they must not be lost among features of little variance.
+    """
+    components, _ = principal_components(moments, min(MOST_COORDINATES, moments.n_features))
+    # x @ components, as a function of the whitened coordinates.
+    functionals = whitening.inverse @ components
+    if whitening.factor.shape[1] > MOST_COORDINATES:
+        # Those beyond the rank are noise picked for its size: it would mislead later tests.
+        rank = min(mean_rank(moments).rank, MOST_COORDINATES // 2)
+        rows = mean_shifts(moments).means @ whitening.factor
+        shifts = np.linalg.svd(rows, full_matrices=False)[2][:rank].T
+        functionals = np.hstack([shifts, functionals])
+    orthogonal = np.linalg.qr(functionals)[0][:, :MOST_COORDINATES]
+    return whitening.factor @ orthogonal
+
+
+def _sample(k: NDArray, e: NDArray, count: NDArray, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Rows with a known environment; where they are too many, as many of each cell."""
+    known = np.flatnonzero(e >= 0)
+    if len(known) <= MOST_ROWS:
+        return known
+    cell = k[known] * count.shape[1] + e[known]
+    share = max(1, MOST_ROWS // int(np.count_nonzero(count)))
+    order = np.lexsort((rng.random(len(known)), cell))
+    starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
+    position = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return np.sort(known[order[position < int(share)]])
