@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "benchmarks": ESTIMATOR_LAYER | {"estimators", "baselines", "datasets"},
     "demo": ESTIMATOR_LAYER | {"estimators", "datasets"},
     "io": ESTIMATOR_LAYER | {"estimators", "datasets"},
-    "workflow": ESTIMATOR_LAYER | {"estimators", "datasets", "io"},
+    "workflow": ESTIMATOR_LAYER | {"estimators", "io", "search"},
 }
 UNBOUND = {"cli", "__init__"}
 

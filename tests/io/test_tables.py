@@ -204,7 +204,7 @@ class TestErrors:
         path = write("table.npy")
         path.with_suffix(".labels.csv").write_text("y,e\na,b\n")
         text = message(path, label="y", environment="e")
-        assert f"label 'y' has 1 rows, but {path} has 60" in text
+        assert f"there are labels of 1 rows, but {path} has 60" in text
         path.with_suffix(".labels.csv").unlink()
         assert "none of table.labels.csv," in message(path, label="y")
 

@@ -27,7 +27,18 @@ class Entry(NamedTuple):
 # The summaries stand here as well, so that the list of commands imports none of them.
 COMMANDS: dict[str, Entry] = {
     "bench": Entry("isrlearn.cli.bench:bench", "Run the benchmarks of the paper."),
+    "datasets": Entry(
+        "isrlearn.cli.datasets:datasets",
+        "List the data sets that come with isrlearn, or write one to files.",
+    ),
     "demo": Entry("isrlearn.cli.demo:demo", "Watch ISR fix a classifier that took a shortcut."),
+    "evaluate": Entry("isrlearn.cli.evaluate:evaluate", "Score a model on every group of a table."),
+    "export": Entry(
+        "isrlearn.cli.export:export", "Write a model as one affine map for other programs."
+    ),
+    "fit": Entry("isrlearn.cli.fit:fit", "Fit a model on a table and write it to a file."),
+    "inspect": Entry("isrlearn.cli.inspect:inspect", "Show what is in a model file."),
+    "predict": Entry("isrlearn.cli.predict:predict", "Predict a label for every row of a table."),
 }
 
 

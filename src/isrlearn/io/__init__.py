@@ -2,7 +2,9 @@
 
 from isrlearn.io._errors import ModelFileError, TableError
 from isrlearn.io._state import TRUSTED_TYPES
-from isrlearn.io.export import export_numpy, export_onnx, export_torch
+from isrlearn.io._write import write_columns
+from isrlearn.io.datasets import write_dataset
+from isrlearn.io.export import export_model, export_numpy, export_onnx, export_torch
 from isrlearn.io.model import ModelFile, load, read_model, save
 from isrlearn.io.tables import Table, read_table
 
@@ -12,6 +14,7 @@ __all__ = [
     "ModelFileError",
     "Table",
     "TableError",
+    "export_model",
     "export_numpy",
     "export_onnx",
     "export_torch",
@@ -19,4 +22,6 @@ __all__ = [
     "read_model",
     "read_table",
     "save",
+    "write_columns",
+    "write_dataset",
 ]

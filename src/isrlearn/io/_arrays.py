@@ -61,6 +61,8 @@ class NpyTable(Source):
 
 def read_vector(path: Path) -> NDArray:
     """Labels of a one-dimensional .npy array."""
+    if not path.is_file():
+        raise TableError(f"{path}: there is no such file")
     with reading(path, "a NumPy array"):
         values = npy.open_memmap(path, mode="r")
         _check_shape(values, path)

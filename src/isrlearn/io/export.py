@@ -18,6 +18,7 @@ from isrlearn.io._files import written
 from isrlearn.io._onnx import onnx_model
 from isrlearn.io._safetensors import write_arrays
 from isrlearn.io._state import ESTIMATORS
+from isrlearn.io.model import ModelFile
 
 
 def export_onnx(
@@ -169,6 +170,40 @@ EXPORTS: dict[str, Callable[..., None]] = {
     "torch": export_torch,
     "numpy": export_numpy,
 }
+
+
+def export_model(
+    model: ModelFile,
+    kind: str,
+    path: str | os.PathLike[str],
+    *,
+    dtype: DTypeLike | None = None,
+) -> None:
+    """Write the model of a file as "onnx", "torch" or "numpy".
+
+    Parameters
+    ----------
+    model : ModelFile
+    kind : {"onnx", "torch", "numpy"}
+    path : path
+    dtype : float32 or float64, optional
+        Default: that of the kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from isrlearn import ISRRegressor
+    >>> from isrlearn.io import ModelFile, export_model
+    >>> reg = ISRRegressor(1).fit([[0, 1], [1, 1], [2, 3]], [0, 1, 2], environments=[0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_model(ModelFile(reg), "numpy", os.path.join(folder, "head.npz"))
+    ...     os.listdir(folder)
+    ['head.npz']
+    """
+    if kind not in EXPORTS:
+        raise ValueError(f"a model is exported to {', '.join(EXPORTS)}; got {kind!r}")
+    options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
+    EXPORTS[kind](model.estimator, path, feature_names=model.feature_names, **options)
 
 
 def affine_map(estimator: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

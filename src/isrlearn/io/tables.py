@@ -45,6 +45,8 @@ class Table:
         Names of the columns of X.
     named : bool
         Whether the names are the file's own, not made up.
+    n_columns : int
+        How many columns the file has for features, taken or not.
     y : ndarray of shape (n,) or None
         Labels, none missing.
     environments : ndarray of shape (n,) or None
@@ -55,6 +57,7 @@ class Table:
     X: NDArray  # (n, d)
     feature_names: tuple[str, ...]
     named: bool
+    n_columns: int
     y: NDArray | None = None  # (n,)
     environments: NDArray | None = None  # (n,)
 
@@ -112,21 +115,20 @@ def read_table(
     """
     source = open_table(path)
     wanted = {"label": label, "environment": environment}
-    inside = [name for name in wanted.values() if name and not _is_vector(name)]
+    inside = [name for name in wanted.values() if name and not is_vector(name)]
     beside = _beside(source, labels, inside)
     for role, name in wanted.items():
         if name in inside:
             _named(source if beside is None else beside, name, role)
     chosen = _features(source, features, [] if beside else inside, exact)
-    X, kept = source.read(chosen, inside if beside is None else [])
-    _check_rows(X, source)
+    # The small files first: what is wrong with them is known at once.
+    kept = {name: read_vector(Path(name)) for name in wanted.values() if name and is_vector(name)}
     if beside is not None:
-        kept = beside.read([], inside)[1]
-    found = {}
-    for role, name in wanted.items():
-        if name is not None:
-            found[role] = kept[name] if name in kept else read_vector(Path(name))
-            _check_length(found[role], X, source, role, name)
+        kept |= beside.read([], inside)[1]
+    X, own = source.read(chosen, inside if beside is None else [])
+    kept |= own
+    found = {role: kept[name] for role, name in wanted.items() if name is not None}
+    _check_lengths(X, found, source)
     _check_numbers(X, chosen, source)
     _check_labels(found.get("label"), source, label)
     return Table(
@@ -134,6 +136,7 @@ def read_table(
         X,
         tuple(chosen),
         source.named,
+        len(source.features),
         found.get("label"),
         found.get("environment"),
     )
@@ -160,7 +163,8 @@ def open_table(path: str | os.PathLike[str]) -> Source:
     return _FORMATS[path.suffix.lower()](path)
 
 
-def _is_vector(name: str) -> bool:
+def is_vector(name: str) -> bool:
+    """Whether a column's name is that of a file with an array of labels."""
     return name.endswith(".npy")
 
 
@@ -204,16 +208,14 @@ def _features(
         raise TableError(f"{source.path}: {error}") from None
 
 
-def _check_rows(X: NDArray, source: Source) -> None:
+def _check_lengths(X: NDArray, found: dict[str, NDArray], source: Source) -> None:
     if not len(X):
         raise TableError(f"{source.path}: the table has no rows")
-
-
-def _check_length(values: NDArray, X: NDArray, source: Source, role: str, name: str) -> None:
-    if len(values) != len(X):
-        raise TableError(
-            f"{role} {shown(name)} has {len(values)} rows, but {source.path} has {len(X)}"
-        )
+    for role, values in found.items():
+        if len(values) != len(X):
+            raise TableError(
+                f"there are {role}s of {len(values)} rows, but {source.path} has {len(X)}"
+            )
 
 
 def _check_numbers(X: NDArray, names: list[str], source: Source) -> None:

@@ -1,0 +1,152 @@
+"""``isr fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from isrlearn.cli import _options as options
+from isrlearn.cli._console import JSON, groups, show, working
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from isrlearn.workflow import Fitted
+
+
+class Count(click.ParamType):
+    """A whole number, or "auto"."""
+
+    name = "auto|INTEGER"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | str:
+        """The value an option has when it is written so."""
+        if value == "auto":
+            return "auto"
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither 'auto' nor a whole number", param, ctx)
+
+
+class Components(click.ParamType):
+    """A whole number, or a fraction of variance, or "auto", or "none"."""
+
+    name = "auto|none|INTEGER|FRACTION"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int | float | str:
+        """The value an option has when it is written so."""
+        if value in ("auto", "none"):
+            return str(value)
+        try:
+            return int(value) if str(value).lstrip("-").isdigit() else float(value)
+        except ValueError:
+            self.fail(f"{value!r} is no number", param, ctx)
+
+
+@click.command()
+@options.TABLE
+@options.label(required=True)
+@options.environment(required=True)
+@options.features("Feature columns: names, patterns f_*, ranges f0:f511. [default: all the others]")
+@options.LABELS
+@click.option(
+    "--task",
+    type=click.Choice(["classification", "regression"]),
+    default="classification",
+    show_default=True,
+)
+@click.option("--method", type=click.Choice(["mean", "cov", "multiclass", "joint"]))
+@click.option("--n-spurious", type=Count(), help="Directions to remove. [default: auto]")
+@click.option("--rank-test", type=click.Choice(["moments", "permutation"]), help="For auto.")
+@click.option("--scale", type=float, help="What is kept of them, 0 to 1. [default: 0]")
+@click.option("--components", "n_components", type=Components(), help="Principal ones first.")
+@click.option("--condition-on", metavar="CLASS", help="Compare the means of this class only.")
+@click.option("--variant", type=click.Choice(["pooled", "paper"]))
+@click.option("--head", type=click.Choice(["logistic", "lda", "ridge"]))
+@click.option("--C", "C", type=float, help="Inverse penalty of the logistic head. [default: 1]")
+@click.option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]")
+@click.option("--shrinkage", type=float, help="Of the lda head, 0 to 1. [default: 0]")
+@click.option("--weights", type=click.Choice(["none", "class", "group"]), help="Balanced rows.")
+@click.option(
+    "--validation",
+    type=options.FILE,
+    help="Choose the settings not given by the worst group of this table.",
+)
+@click.option("--search", is_flag=True, help="Choose them by cross-validation.")
+@options.out("Model file to write.")
+@JSON
+def fit(
+    table: Path,
+    label: str,
+    environment: str,
+    features: tuple[str, ...],
+    labels: Path | None,
+    task: str,
+    validation: Path | None,
+    search: bool,
+    out: Path,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Fit a model on a table and write it to a file.
+
+    A table is a .csv, .parquet, .npz or .npy file. Settings that are not given have their
+    defaults, or are chosen by the worst group with --validation or --search.
+
+    Example: isr fit train.csv --label y --environment hospital --out model.isr
+    """
+    from isrlearn.io._files import check_writable
+    from isrlearn.workflow import fit_table, training_tables
+
+    check_writable(out)
+    with working(f"Reading {table}"):
+        train, held_out = training_tables(
+            table,
+            validation,
+            label=label,
+            environment=environment,
+            features=features or None,
+            labels=labels,
+        )
+    given = {name: value for name, value in settings.items() if value is not None}
+    with working(f"Fitting on {len(train)} rows of {train.X.shape[1]} features"):
+        fitted = fit_table(
+            train,
+            task=task,
+            settings=given,
+            validation=held_out,
+            search=search,
+            columns={"label": label, "environment": environment},
+        )
+        fitted.save(out)
+    show({**fitted.to_dict(), "out": str(out)}, _paragraphs(fitted, out), as_json)
+
+
+def _paragraphs(fitted: Fitted, out: Path) -> list[RenderableType]:
+    estimator = fitted.estimator
+    reports = {"training rows": fitted.train}
+    lines: list[RenderableType] = [
+        f"{estimator.n_spurious_} of {estimator.n_features_in_} directions move with the "
+        f"environment and were taken out{_how(estimator)}."
+    ]
+    if fitted.search is not None:
+        best = ", ".join(f"{k}={v}" for k, v in fitted.search.best_params_.items())
+        lines.append(f"Best of {len(fitted.search.cv_results_['params'])} settings: {best}.")
+    lines += groups(f"{fitted.train.metric} of each group", reports)
+    if fitted.validation is not None:
+        title = f"{fitted.validation.metric} on the validation table, which chose the settings"
+        lines += groups(title, {"validation rows": fitted.validation})
+    lines.append(f"The model is in {out}.")
+    return lines
+
+
+def _how(estimator: Any) -> str:
+    """How many there are was tested, or given."""
+    test = estimator.rank_test_
+    if test is None:
+        return ", as asked" if estimator.scale == 0 else f" but for {estimator.scale:g} of them"
+    kept = "" if estimator.scale == 0 else f" but for {estimator.scale:g} of them"
+    return f"{kept} (tested at level {test.level:g})"

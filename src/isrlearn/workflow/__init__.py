@@ -1,0 +1,21 @@
+"""From tables to models and scores: what the commands do."""
+
+from isrlearn.workflow._apply import (
+    Evaluation,
+    evaluate_table,
+    labelled_table_for,
+    predict_table,
+    table_for,
+)
+from isrlearn.workflow._fit import Fitted, fit_table, training_tables
+
+__all__ = [
+    "Evaluation",
+    "Fitted",
+    "evaluate_table",
+    "fit_table",
+    "labelled_table_for",
+    "predict_table",
+    "table_for",
+    "training_tables",
+]

@@ -1,0 +1,277 @@
+"""A table to a fitted model, with fixed settings or the best of many."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.core.labels import encode
+from isrlearn.estimators import ISRClassifier, ISRRegressor
+from isrlearn.io import ModelFile, Table, TableError, read_table, save
+from isrlearn.io.tables import is_vector
+from isrlearn.metrics import GroupReport, group_report
+from isrlearn.search import ISRClassifierCV, ISRRegressorCV
+
+#: (estimator, its search, the metric of its groups) for each task.
+_TASKS: dict[str, tuple[Any, Any, str]] = {
+    "classification": (ISRClassifier, ISRClassifierCV, "accuracy"),
+    "regression": (ISRRegressor, ISRRegressorCV, "rmse"),
+}
+_WEIGHTS = {"none": None, "class": "class", "group": "group"}
+#: More classes or environments than that share of the rows are no groups to compare.
+_MOST_GROUPS = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model, how it does on the tables it came from, and what to store with it.
+
+    Parameters
+    ----------
+    estimator : ISRClassifier or ISRRegressor
+    table : Table
+        What it was fitted on.
+    train : GroupReport
+        Scores on those same rows: how well the model fits, not how well it will do.
+    validation : GroupReport or None
+        Scores on the validation table, which chose the settings.
+    search : ISRClassifierCV, ISRRegressorCV or None
+        What was tried, where settings were chosen.
+    metadata : dict
+        Stored in the model file.
+    """
+
+    estimator: Any
+    table: Table
+    train: GroupReport
+    validation: GroupReport | None
+    search: Any
+    metadata: dict[str, Any]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file."""
+        names = self.table.feature_names
+        save(self.estimator, path, feature_names=names, metadata=self.metadata)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was fitted, in numbers and text ready for JSON."""
+        return ModelFile(self.estimator, self.table.feature_names, self.metadata).to_dict()
+
+
+def training_tables(
+    path: str | os.PathLike[str],
+    validation: str | os.PathLike[str] | None = None,
+    *,
+    label: str,
+    environment: str,
+    features: str | Sequence[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+) -> tuple[Table, Table | None]:
+    """Training table and, with the same columns, validation table.
+
+    Parameters are those of :func:`isrlearn.io.read_table`; `labels` go with the training table.
+    """
+    train = read_table(path, label=label, environment=environment, features=features, labels=labels)
+    if validation is None:
+        return train, None
+    for name in (label, environment):
+        if is_vector(name):
+            raise TableError(
+                f"{validation}: {name} belongs to {path}; with a validation table, labels and "
+                "environments must be columns, or in a table beside"
+            )
+    names = train.feature_names
+    return train, read_table(
+        validation, label=label, environment=environment, features=names, exact=True
+    )
+
+
+def fit_table(
+    table: Table,
+    *,
+    task: str = "classification",
+    settings: Mapping[str, Any] | None = None,
+    validation: Table | None = None,
+    search: bool = False,
+    columns: Mapping[str, str] | None = None,
+) -> Fitted:
+    """A model fitted on a table.
+
+    Parameters
+    ----------
+    table : Table
+        With labels and environments.
+    task : {"classification", "regression"}, default="classification"
+    settings : mapping, optional
+        Parameters of `ISRClassifier` or `ISRRegressor`, and ``weights``: "none", "class" or
+        "group". Labels may be given as text.
+    validation : Table, optional
+        Choose the settings that are not given by the worst group of this table.
+    search : bool, default=False
+        Choose them by cross-validation, where there is no validation table.
+    columns : mapping, optional
+        Names of the columns "label" and "environment", to be remembered in the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> from isrlearn.io import Table
+    >>> from isrlearn.workflow import fit_table
+    >>> data = make_gaussian_environments(300, 3, n_invariant=3, n_spurious=1, random_state=0)
+    >>> names = ("a", "b", "c", "d")
+    >>> table = Table(Path("a.npz"), data.X, names, True, 4, data.y, data.environments)
+    >>> fitted = fit_table(table, settings={"head": "lda"})
+    >>> fitted.estimator.n_spurious_, fitted.train.worst > 0.5
+    (1, True)
+    """
+    if task not in _TASKS:
+        raise ValueError(f"task must be one of {', '.join(map(repr, _TASKS))}; got {task!r}")
+    for part in (table, validation):
+        if part is not None:
+            _check(part, task)
+    kind, searcher, metric = _TASKS[task]
+    chosen = _settings(kind, task, dict(settings or {}), table, search or validation is not None)
+    found = None
+    if search or validation is not None:
+        found = searcher(**chosen, verbose=1)
+        found.fit(table.X, table.y, environments=table.environments, validation=_rows(validation))
+        estimator = found.best_estimator_
+    else:
+        estimator = fit_on(kind(**chosen), table)
+    train = report_of(estimator, table, metric)
+    held_out = None if validation is None else report_of(estimator, validation, metric)
+    if table.named:
+        estimator.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    metadata = {
+        "task": task,
+        # A file of labels belongs to one table; a column of that name to any.
+        "columns": {k: v for k, v in (columns or {}).items() if not is_vector(v)},
+        "n_rows": len(table),
+        "n_columns": table.n_columns,
+        "metrics": {
+            "train": train.to_dict(),
+            "validation": None if held_out is None else held_out.to_dict(),
+        },
+        "search": None if found is None else _search_record(found, validation is not None),
+    }
+    return Fitted(estimator, table, train, held_out, found, metadata)
+
+
+def fit_on(estimator: Any, table: Table) -> Any:
+    """The estimator, fitted on a table."""
+    try:
+        return estimator.fit(table.X, table.y, environments=table.environments)
+    except np.linalg.LinAlgError as error:
+        raise TableError(
+            f"{table.path}: the numbers cannot be worked with ({error}); look for columns of very "
+            "different sizes, and for constant or repeated ones"
+        ) from error
+
+
+def report_of(estimator: Any, table: Table, metric: str) -> GroupReport:
+    """Scores of an estimator on every group of a table."""
+    y, environments = labelled(table)
+    predicted = nameless(estimator).predict(table.X)
+    return group_report(y, predicted, environments=environments, metric=metric)
+
+
+def labelled(table: Table) -> tuple[NDArray, NDArray]:
+    """Labels and environments of a table that must have them."""
+    if table.y is None or table.environments is None:
+        what = "labels" if table.y is None else "environments"
+        raise TableError(f"{table.path}: {what} are needed: name the column that holds them")
+    return table.y, table.environments
+
+
+def nameless(estimator: Any) -> Any:
+    """The estimator for arrays whose columns were already put in order by name."""
+    if not hasattr(estimator, "feature_names_in_"):
+        return estimator
+    twin = object.__new__(type(estimator))
+    twin.__dict__.update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
+    return twin
+
+
+def _rows(table: Table | None) -> tuple[NDArray, Any, Any] | None:
+    return None if table is None else (table.X, table.y, table.environments)
+
+
+def _check(table: Table, task: str) -> None:
+    """Raise unless labels and environments are there and suit the task."""
+    y, environments = labelled(table)
+    if task == "regression":
+        if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
+            bad = next((v for v in y.tolist() if not isinstance(v, int | float) or v - v), None)
+            raise TableError(f"{table.path}: a regression needs numbers as labels; got {bad!r}")
+    elif y.dtype.kind == "f" and (y != np.round(y)).any():
+        example = y[y != np.round(y)][0]
+        raise TableError(
+            f"{table.path}: labels such as {example:g} are no classes; is the task a regression?"
+        )
+    else:
+        _check_groups(y, table, "labels")
+    _check_groups(environments, table, "environments")
+
+
+def _check_groups(values: NDArray, table: Table, what: str) -> None:
+    names = encode(values)[0]
+    if len(names) > max(2, _MOST_GROUPS * len(values)):
+        raise TableError(
+            f"{table.path}: there are {len(names)} different {what} in {len(values)} rows; "
+            "groups of one row cannot be compared: is it the right column?"
+        )
+
+
+def _settings(
+    kind: Any, task: str, given: dict[str, Any], table: Table, searching: bool
+) -> dict[str, Any]:
+    """Parameters of the estimator, or of its search, from settings given by name."""
+    weights = given.pop("weights", None)
+    if weights is not None and weights not in _WEIGHTS:
+        raise ValueError(f"weights must be one of {', '.join(_WEIGHTS)}; got {weights!r}")
+    known = set(inspect.signature(kind).parameters)
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{name} is no setting of a {task}")
+    if given.get("n_components") == "none":
+        given["n_components"] = None
+    if given.get("condition_on") is not None:
+        given["condition_on"] = _label(given["condition_on"], np.asarray(table.y))
+    if searching:
+        if weights is not None:
+            given["weighting"] = _WEIGHTS[weights]
+        return given
+    if weights == "group":
+        given["group_weight"] = "balanced"
+    if weights == "class":
+        if "class_weight" not in known:
+            raise ValueError("weights='class' goes with classes; a regression has 'group'")
+        given["class_weight"] = "balanced"
+    return given
+
+
+def _label(text: Any, y: NDArray) -> Any:
+    """The class that is written so."""
+    names = encode(y)[0].tolist()
+    for name in names:
+        if name == text or str(name) == str(text):
+            return name
+    raise ValueError(f"condition_on={text!r} is not a class; the classes are {names}")
+
+
+def _search_record(search: Any, validated: bool) -> dict[str, Any]:
+    return {
+        "selection": search.selection,
+        "by": "validation table" if validated else f"{search.n_splits_} folds",
+        "n_settings": len(search.cv_results_["params"]),
+        "best_score": search.best_score_,
+        "best_params": {name: str(value) for name, value in search.best_params_.items()},
+    }

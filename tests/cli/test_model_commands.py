@@ -1,0 +1,503 @@
+"""``isr fit``, ``predict``, ``evaluate``, ``inspect``, ``export``, ``datasets``."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime
+import pyarrow.parquet as pq
+import pytest
+
+import isrlearn
+from isrlearn import ISRClassifier
+from isrlearn.cli import main
+from isrlearn.datasets import (
+    EnvironmentData,
+    load_digits_on_paper,
+    make_gaussian_environments,
+)
+from isrlearn.io import read_model, read_table, save, write_columns, write_dataset
+from isrlearn.metrics import group_report
+
+COLUMNS = ("--label", "label", "--environment", "environment")
+
+
+@pytest.fixture
+def isr(capsys):
+    """Runs ``isr``: status, standard output, standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def well(isr):
+    """Runs ``isr``, which must end well and be silent but for its result."""
+
+    def run(*arguments):
+        status, out, err = isr(*arguments)
+        assert (status, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def mistake(isr):
+    """Runs ``isr`` with a mistake in it: the one line that it says."""
+
+    def run(*arguments):
+        status, out, err = isr(*arguments)
+        assert (status, out) == (2, "")
+        usage = ("Usage", "Try")
+        lines = [line for line in err.splitlines() if line and not line.startswith(usage)]
+        assert len(lines) == 1
+        assert "Traceback" not in err
+        return lines[0]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Small tables of all kinds: three environments, two classes, one spurious direction."""
+    folder = tmp_path_factory.mktemp("tables")
+    parts = {"train": 0, "test": 1}
+    for part, number in parts.items():
+        data = sample(number)
+        columns = {f"f{i}": data.X[:, i] for i in range(4)}
+        labels = {"label": names(data.y), "environment": data.environments}
+        for suffix in ("csv", "tsv", "parquet"):
+            write_columns(folder / f"{part}.{suffix}", {**columns, **labels})
+        write_columns(folder / f"{part}.npz", {"X": data.X, **labels})
+        np.save(folder / f"{part}.npy", data.X)
+        write_columns(folder / f"{part}.labels.csv", labels)
+    return folder
+
+
+def sample(part):
+    """Every other row of one sample: part 0 to train, part 1 to test."""
+    data = make_gaussian_environments(400, 3, n_invariant=3, n_spurious=1, random_state=0)
+    return EnvironmentData(data.X[part::2], data.y[part::2], data.environments[part::2])
+
+
+def names(y):
+    return np.array(["no", "yes"])[y]
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    """A model fitted on those tables, by the library."""
+    table = read_table(folder / "train.csv", label="label", environment="environment")
+    clf = ISRClassifier().fit(table.X, table.y, environments=table.environments)
+    columns = {"columns": {"label": "label", "environment": "environment"}}
+    save(clf, folder / "model.isr", feature_names=table.feature_names, metadata=columns)
+    return folder / "model.isr"
+
+
+FORMATS = ["csv", "tsv", "parquet", "npz", "npy"]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_fit_is_the_library_s_fit(well, folder, model, tmp_path, suffix):
+    out = tmp_path / "model.isr"
+    printed = well("fit", folder / f"train.{suffix}", *COLUMNS, "--out", out)
+    fitted, expected = isrlearn.load(out), isrlearn.load(model)
+    np.testing.assert_allclose(fitted.coef_, expected.coef_, rtol=1e-12)
+    assert f"{expected.n_spurious_} of 4 directions" in printed
+    assert f"The model is in {out}." in printed
+    assert read_model(out).feature_names == ("f0", "f1", "f2", "f3")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_predict_and_evaluate_take_every_format(well, folder, model, tmp_path, suffix):
+    table = read_table(folder / "test.csv", label="label", environment="environment")
+    clf = isrlearn.load(model)
+    out = tmp_path / "predictions.npz"
+    well("predict", model, folder / f"test.{suffix}", "--out", out)
+    with np.load(out) as columns:
+        assert columns["prediction"].tolist() == clf.predict(table.X).tolist()
+        np.testing.assert_allclose(columns["probability_yes"], clf.predict_proba(table.X)[:, 1])
+    record = json.loads(well("evaluate", model, folder / f"test.{suffix}", "--json"))
+    report = group_report(table.y, clf.predict(table.X), environments=table.environments)
+    assert record["model"]["worst"] == report.worst
+    assert record["model"]["weighted_average"] is not None
+    assert record["baseline"] is None
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "npz"])
+def test_predictions_are_written_in_every_format(well, folder, model, tmp_path, suffix):
+    out = tmp_path / f"p.{suffix}"
+    record = json.loads(well("predict", model, folder / "test.csv", "--out", out, "--json"))
+    assert record["rows"] == 600
+    clf = isrlearn.load(model)
+    expected = clf.predict(read_table(folder / "test.csv", features="f*").X).tolist()
+    if suffix == "npz":
+        with np.load(out) as columns:
+            found = columns["prediction"].tolist()
+    elif suffix == "parquet":
+        found = pq.read_table(out)["prediction"].to_pylist()
+    else:
+        with open(out, newline="") as file:
+            separator = "," if suffix == "csv" else "\t"
+            found = [row["prediction"] for row in csv.DictReader(file, delimiter=separator)]
+    assert found == expected
+
+
+def test_columns_are_matched_by_name(well, folder, model, tmp_path):
+    table = read_table(folder / "test.csv", features="f*")
+    mixed = {"extra": np.arange(600), "f3": 0, "f1": 0, "word": np.array(["a"] * 600)}
+    mixed |= {"f0": 0, "f2": 0}
+    for i in range(4):
+        mixed[f"f{i}"] = table.X[:, i]
+    write_columns(tmp_path / "mixed.csv", mixed)
+    for name, source in {"a.npz": folder / "test.csv", "b.npz": tmp_path / "mixed.csv"}.items():
+        well("predict", model, source, "--out", tmp_path / name)
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        np.testing.assert_array_equal(a["probability_no"], b["probability_no"])
+
+
+def test_the_baseline_is_the_same_head_with_nothing_removed(well, folder, model):
+    arguments = ("evaluate", model, folder / "test.csv", "--baseline", folder / "train.parquet")
+    record = json.loads(well(*arguments, "--json"))
+    train, test = (
+        read_table(folder / f"{part}.csv", label="label", environment="environment")
+        for part in ("train", "test")
+    )
+    plain = ISRClassifier(n_spurious=0).fit(train.X, train.y, environments=train.environments)
+    report = group_report(test.y, plain.predict(test.X), environments=test.environments)
+    assert record["baseline"]["worst"] == pytest.approx(report.worst)
+    printed = well(*arguments)
+    assert "nothing removed" in printed
+    assert f"{report.worst:.3f}" in printed
+
+
+def test_settings_reach_the_estimator(well, folder, tmp_path):
+    out = tmp_path / "m.isr"
+    given = ("--method", "joint", "--n-spurious", "2", "--scale", "0.25", "--components", "3")
+    given += ("--head", "lda", "--shrinkage", "0.1", "--weights", "class", "--features", "f0:f3")
+    well("fit", folder / "train.csv", *COLUMNS, "--out", out, *given)
+    parameters = isrlearn.load(out).get_params()
+    expected = {"method": "joint", "n_spurious": 2, "scale": 0.25, "n_components": 3}
+    expected |= {"head": "lda", "shrinkage": 0.1, "class_weight": "balanced"}
+    assert {name: parameters[name] for name in expected} == expected
+    given = ("--condition-on", "yes", "--components", "none", "--C", "0.5", "--weights", "group")
+    well("fit", folder / "train.csv", *COLUMNS, "--out", out, *given)
+    parameters = isrlearn.load(out).get_params()
+    expected = {"condition_on": "yes", "n_components": None, "C": 0.5, "group_weight": "balanced"}
+    assert {name: parameters[name] for name in expected} == expected
+
+
+def test_settings_are_chosen_by_the_worst_group(well, folder, tmp_path):
+    out = tmp_path / "m.isr"
+    fit = ("fit", folder / "train.csv", *COLUMNS, "--out", out, "--C", "0.1", "--scale", "0")
+    record = json.loads(well(*fit, "--validation", folder / "test.npz", "--json"))
+    assert record["metadata"]["search"]["by"] == "validation table"
+    assert record["metadata"]["search"]["n_settings"] > 1
+    assert record["parameters"]["C"] == 0.1
+    validation = record["metadata"]["metrics"]["validation"]
+    assert validation["worst"] == record["metadata"]["search"]["best_score"]
+    printed = well(*fit, "--search", "--weights", "none")
+    assert "Best of" in printed
+
+
+def test_regression(well, tmp_path):
+    data = make_gaussian_environments(
+        100, 3, n_invariant=3, n_spurious=1, task="regression", random_state=0
+    )
+    columns = {f"x{i}": data.X[:, i] for i in range(4)}
+    write_columns(tmp_path / "t.csv", {**columns, "y": data.y, "e": data.environments})
+    out = tmp_path / "m.isr"
+    fit = ("fit", tmp_path / "t.csv", "--label", "y", "--environment", "e", "--out", out)
+    printed = well(*fit, "--task", "regression", "--alpha", "2")
+    assert "rmse" in printed
+    assert isrlearn.load(out).alpha == 2
+    record = json.loads(
+        well(
+            "evaluate",
+            out,
+            tmp_path / "t.csv",
+            "--metric",
+            "r2",
+            "--json",
+            "--baseline",
+            tmp_path / "t.csv",
+        )
+    )
+    assert 0 < record["baseline"]["average"] <= 1
+    well("predict", out, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text().startswith("prediction\n")
+
+
+def test_inspect(well, model):
+    record = json.loads(well("inspect", model, "--json"))
+    assert record == read_model(model).to_dict()
+    printed = well("inspect", model)
+    assert record["sha256"] in printed
+    assert "f0, f1, f2, f3" in printed
+    for n in np.ravel(record["count"]):
+        assert f"{n:g}" in printed
+
+
+def test_export(well, folder, model, tmp_path):
+    X = read_table(folder / "test.csv", features="f*").X.astype(np.float32)
+    labels = isrlearn.load(model).predict(X).tolist()
+    well("export", model, "--to", "onnx", "--out", tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    assert session.run(["label"], {"X": X})[0].tolist() == labels
+    record = json.loads(
+        well("export", model, "--to", "torch", "--out", tmp_path / "m.safetensors", "--json")
+    )
+    assert record == {"kind": "torch", "out": str(tmp_path / "m.safetensors")}
+    well("export", model, "--to", "numpy", "--precision", "float32", "--out", tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as arrays:
+        assert arrays["coef"].dtype == np.float32
+        assert arrays["feature_names"].tolist() == ["f0", "f1", "f2", "f3"]
+
+
+def test_datasets(well, mistake, tmp_path):
+    listed = json.loads(well("datasets", "list", "--json"))
+    assert "digits-on-paper" in {entry["name"] for entry in listed}
+    assert "digits-on-paper" in well("datasets", "list")
+    paths = json.loads(
+        well("datasets", "write", "digits-on-paper", "--out", tmp_path / "new", "--json")
+    )
+    table = read_table(paths["test"], label="label", environment="environment")
+    expected = load_digits_on_paper().test
+    np.testing.assert_array_equal(table.X, expected.X)
+    np.testing.assert_array_equal(table.y, expected.y)
+    assert "no data set is named 'mnist'" in mistake("datasets", "write", "mnist", "--out", "x")
+
+
+def test_the_story_of_the_digits_in_three_commands(well, tmp_path):
+    """The same numbers from text and from Parquet, and the worst group is better off."""
+    records = []
+    for kind in ("csv", "parquet"):
+        paths = write_dataset("digits-on-paper", tmp_path / kind, kind=kind)
+        out = tmp_path / f"{kind}.isr"
+        well("fit", paths["train"], *COLUMNS, "--out", out)
+        arguments = ("evaluate", out, paths["test"], "--baseline", paths["train"], "--json")
+        records.append(json.loads(well(*arguments)))
+    assert records[0] == records[1]
+    assert records[0]["model"]["worst"] > records[0]["baseline"]["worst"] + 0.1
+
+
+class TestMistakes:
+    def fit(self, folder, tmp_path, table="train.csv", label="label", environment="environment"):
+        columns = ("--label", label, "--environment", environment)
+        return ("fit", folder / table, *columns, "--out", tmp_path / "m.isr")
+
+    def test_missing_file(self, mistake, folder, model, tmp_path):
+        line = mistake(*self.fit(folder, tmp_path, table="trian.csv"))
+        assert "there is no such file; did you mean 'train.csv'" in line
+        out = ("--out", tmp_path / "p.csv")
+        line = mistake("predict", folder / "no.isr", folder / "test.csv", *out)
+        assert line == f"isr: No such file or directory: {folder / 'no.isr'}"
+        assert "no such file" in mistake("evaluate", model, folder / "no.csv")
+        assert "No such file" in mistake("inspect", folder / "no.isr")
+
+    def test_missing_column(self, mistake, folder, tmp_path):
+        line = mistake(*self.fit(folder, tmp_path, label="lable"))
+        assert line.endswith("there is no label column 'lable'; did you mean 'label'?")
+        line = mistake(*self.fit(folder, tmp_path, environment="hospital"))
+        assert "there is no environment column 'hospital'; there are 'f0'" in line
+        line = mistake(*self.fit(folder, tmp_path), "--features", "g*")
+        assert "no column matches 'g*'" in line
+
+    def test_no_environment_column(self, mistake, folder, tmp_path):
+        line = mistake("fit", folder / "train.csv", "--label", "label", "--out", tmp_path / "m")
+        assert line == "Error: Missing option '--environment'."
+
+    def test_one_environment(self, mistake, tmp_path):
+        columns = {"x": np.arange(8.0), "y": np.arange(8) % 2, "e": np.full(8, "A")}
+        write_columns(tmp_path / "t.csv", columns)
+        line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
+        assert "all rows with a known environment are in 'A'" in line
+        columns["e"] = np.full(8, "")
+        write_columns(tmp_path / "t.csv", columns)
+        line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
+        assert "none of the 8 rows has a known environment" in line
+
+    def test_one_class(self, mistake, tmp_path):
+        columns = {"x": np.arange(8.0), "y": np.full(8, "a"), "e": np.arange(8) % 2}
+        write_columns(tmp_path / "t.csv", columns)
+        line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
+        assert "y has only one class, 'a'" in line
+
+    def test_labels_that_are_none(self, mistake, folder, tmp_path):
+        (tmp_path / "t.csv").write_text("x,y,e\n1,a,0\n2,,1\n")
+        line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
+        assert "label 'y' is missing in row 2" in line
+        line = mistake(*self.fit(folder, tmp_path, label="f0"), "--features", "f1:f3")
+        assert "are no classes; is the task a regression?" in line
+        line = mistake(*self.fit(folder, tmp_path), "--task", "regression")
+        assert "a regression needs numbers as labels; got 'no'" in line
+        rows = [f"{i},name{i},{i % 2}" for i in range(50)]
+        (tmp_path / "t.csv").write_text("\n".join(["x,y,e", *rows]))
+        line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
+        assert "50 different labels in 50 rows" in line
+
+    def test_unreadable_table(self, mistake, folder, tmp_path):
+        content = (folder / "train.parquet").read_bytes()
+        (tmp_path / "t.parquet").write_bytes(content[: len(content) // 2])
+        line = mistake(*self.fit(tmp_path, tmp_path, "t.parquet"))
+        assert "t.parquet: cannot be read as Parquet" in line
+
+    def test_output_that_cannot_be_written(self, mistake, folder, model, tmp_path):
+        fit = self.fit(folder, tmp_path)[:-1]
+        line = mistake(*fit, tmp_path / "no" / "m.isr")
+        assert line == f"isr: There is no such folder: {tmp_path / 'no'}"
+        assert "is a directory" in mistake(*fit, tmp_path)
+        predict = ("predict", model, folder / "test.csv", "--out")
+        assert "ends in .csv, .tsv, .parquet, .npz" in mistake(*predict, tmp_path / "p.xlsx")
+        assert "no such folder" in mistake(*predict, tmp_path / "no" / "p.csv")
+        export = ("export", model, "--to", "torch", "--out", tmp_path / "m.bin")
+        assert "must end in .safetensors, .pt or .pth" in mistake(*export)
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+    def test_full_disk(self, mistake, folder, model, tmp_path):
+        fit = self.fit(folder, tmp_path)[:-1]
+        assert mistake(*fit, "/dev/full") == "isr: No space left on device: /dev/full"
+        export = ("export", model, "--to", "onnx", "--out", "/dev/full")
+        assert mistake(*export) == "isr: No space left on device: /dev/full"
+
+    @pytest.mark.parametrize("command", ["fit", "predict", "export", "datasets"])
+    def test_disk_that_fills_while_writing(
+        self, mistake, folder, model, tmp_path, monkeypatch, command
+    ):
+        def full(descriptor):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+        arguments = {
+            "fit": self.fit(folder, tmp_path),
+            "predict": ("predict", model, folder / "test.csv", "--out", tmp_path / "p.parquet"),
+            "export": ("export", model, "--to", "numpy", "--out", tmp_path / "m.npz"),
+            "datasets": ("datasets", "write", "digits-on-paper", "--out", tmp_path),
+        }
+        assert "No space left on device" in mistake(*arguments[command])
+        assert not list(tmp_path.iterdir())
+
+    def test_fewer_columns(self, mistake, folder, model, tmp_path):
+        table = read_table(folder / "test.csv", features="f*")
+        write_columns(tmp_path / "few.csv", {f"f{i}": table.X[:, i] for i in (0, 1, 2)})
+        line = mistake("predict", model, tmp_path / "few.csv", "--out", tmp_path / "p.csv")
+        assert "column 'f3' of the model's 4 features is not in the table" in line
+        for width in (3, 5):
+            np.save(tmp_path / "a.npy", np.ones((2, width)))
+            line = mistake("predict", model, tmp_path / "a.npy", "--out", tmp_path / "p.csv")
+            assert f"there are {width} columns; the model was fitted on 4" in line
+
+    def test_a_model_without_names(self, well, mistake, folder, tmp_path):
+        data = sample(0)
+        clf = ISRClassifier().fit(data.X, data.y, environments=data.environments)
+        save(clf, tmp_path / "m.isr")
+        predict = ("predict", tmp_path / "m.isr", folder / "test.csv", "--out", tmp_path / "p.csv")
+        assert "say which 4 columns" in mistake(*predict)
+        assert "2 columns were chosen; the model has 4" in mistake(*predict, "--features", "f0:f1")
+        well(*predict, "--features", "f0:f3")
+        evaluate = ("evaluate", tmp_path / "m.isr", folder / "test.npz")
+        assert "does not say where the label is" in mistake(*evaluate)
+
+    def test_labels_of_another_type(self, mistake, model, folder, tmp_path):
+        table = read_table(folder / "test.csv", features="f*")
+        columns = {f"f{i}": table.X[:, i] for i in range(4)}
+        write_columns(
+            tmp_path / "t.csv",
+            {**columns, "label": np.arange(600) % 2, "environment": np.arange(600) % 3},
+        )
+        line = mistake("evaluate", model, tmp_path / "t.csv")
+        assert "can never be equal" in line
+
+    @pytest.mark.parametrize(
+        "command", [("inspect",), ("export", "--to", "numpy", "--out", "x.npz")]
+    )
+    def test_damaged_model(self, mistake, model, tmp_path, command):
+        content = bytearray(model.read_bytes())
+        content[-9] ^= 1
+        (tmp_path / "m.isr").write_bytes(content)
+        line = mistake(command[0], tmp_path / "m.isr", *command[1:])
+        assert "its SHA-256 differs" in line
+
+    @pytest.mark.parametrize(
+        ("arguments", "text"),
+        [
+            (("--scale", "2"), "scale must be a number in [0, 1]; got 2.0"),
+            (("--n-spurious", "many"), "neither 'auto' nor a whole number"),
+            (("--n-spurious", "9"), "n_spurious=9 is more than"),
+            (("--components", "x"), "is no number"),
+            (("--alpha", "1"), "alpha is no setting of a classification"),
+            (("--head", "ridge"), "head must be"),
+            (("--condition-on", "maybe"), "'maybe' is not a class; the classes are ['no', 'yes']"),
+            (
+                ("--label", "y.npy", "--validation", "v.csv"),
+                "y.npy: cannot be read as a NumPy array",
+            ),
+        ],
+    )
+    def test_settings(self, mistake, folder, tmp_path, arguments, text):
+        assert text in mistake(*self.fit(folder, tmp_path), *arguments)
+
+    def test_debug_shows_where(self, isr, folder, tmp_path):
+        status, _, err = isr("--debug", *self.fit(folder, tmp_path, label="no"))
+        assert status == 2
+        assert "Traceback" in err
+        assert err.splitlines()[-1].startswith("isr: ")
+
+
+def test_an_interrupt_leaves_nothing(isr, folder, tmp_path, monkeypatch):
+    def interrupt(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    status, out, err = isr("fit", folder / "train.csv", *COLUMNS, "--out", tmp_path / "m.isr")
+    assert (status, out, err.strip()) == (130, "", "isr: interrupted")
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_are_text_and_nothing_else(well, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.array(["[bold]x[/bold]", "\x1b[31mred"])[np.arange(80) % 2]
+    where = np.array(["<script>alert(1)</script>", "a,\"b'"])[np.arange(80) // 2 % 2]
+    columns = {"[red]f": rng.standard_normal(80), "g\n": rng.standard_normal(80)}
+    write_columns(tmp_path / "t.csv", {**columns, "y": labels, "e": where})
+    out = tmp_path / "m.isr"
+    fit = ("fit", tmp_path / "t.csv", "--label", "y", "--environment", "e", "--out", out)
+    printed = well(*fit, "--n-spurious", "1")
+    printed += well("inspect", out) + well("evaluate", out, tmp_path / "t.csv")
+    assert "\x1b" not in printed
+    assert "[bold]x[/bold]" in printed
+    assert "<script>alert(1)</script>" in printed
+    well("predict", out, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    record = json.loads(well("inspect", out, "--json"))
+    assert set(record["classes"]) == set(labels.tolist())
+
+
+@pytest.mark.parametrize(
+    "command", ["", "fit", "predict", "evaluate", "inspect", "export", "datasets"]
+)
+def test_help_waits_for_nothing(command):
+    arguments = [command] if command else []
+    code = (
+        "import sys\nfrom isrlearn.cli import main\n"
+        f"try:\n    main({[*arguments, '--help']!r})\n"
+        "except SystemExit as stop:\n    assert stop.code == 0\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'pandas', 'pyarrow', 'torch'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stderr == ""
+    assert "Usage: isr" in run.stdout
+    assert "Example: isr" in run.stdout or command == "datasets"
