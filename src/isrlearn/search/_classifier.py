@@ -99,7 +99,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
     Examples
     --------
     >>> from isrlearn.datasets import make_gaussian_environments
-    >>> from isrlearn.search import ISRClassifierCV
+    >>> from isrlearn import ISRClassifierCV
     >>> data = make_gaussian_environments(300, 4, n_invariant=3, n_spurious=2, random_state=0)
     >>> search = ISRClassifierCV(n_spurious=[0, 2], scale=0.0)
     >>> search.fit(data.X, data.y, environments=data.environments).n_splits_

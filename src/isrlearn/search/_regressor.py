@@ -87,7 +87,7 @@ class ISRRegressorCV(RegressorMixin, Search):
     Examples
     --------
     >>> from isrlearn.datasets import make_gaussian_environments
-    >>> from isrlearn.search import ISRRegressorCV
+    >>> from isrlearn import ISRRegressorCV
     >>> data = make_gaussian_environments(
     ...     300, 4, n_invariant=3, n_spurious=2, task="regression", random_state=0
     ... )
