@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "dask": ESTIMATOR_LAYER | {"estimators"},
     "benchmarks": ESTIMATOR_LAYER | {"estimators", "baselines", "datasets"},
     "demo": ESTIMATOR_LAYER | {"estimators", "datasets"},
+    "infer": ESTIMATOR_LAYER,
     "io": ESTIMATOR_LAYER | {"estimators", "datasets"},
     "workflow": ESTIMATOR_LAYER | {"estimators", "io", "search"},
 }
