@@ -59,7 +59,7 @@ def expected(name: str, method: str, truth, E: int) -> int | None:
 
 def sample(name: str, seed: int, n: int):
     """The training rows of a data set, all ten environments."""
-    options = dict(n_environments=max(ENVIRONMENTS), n_samples=n, random_state=seed)
+    options = {"n_environments": max(ENVIRONMENTS), "n_samples": n, "random_state": seed}
     if name == "multiclass":
         return make_multiclass_unit_test(3, **options).train
     if name in ("regression", "anti-causal"):
@@ -78,7 +78,9 @@ def ranks(name: str, seed: int, n: int) -> list[dict]:
             wanted = expected(name, method, data.truth, E)
             if wanted is not None:
                 found = TESTS[method](first(moments, E)).rank
-                rows.append(dict(data=name, E=E, method=method, found=found, expected=wanted))
+                rows.append(
+                    {"data": name, "E": E, "method": method, "found": found, "expected": wanted}
+                )
     return rows
 
 
@@ -105,7 +107,7 @@ def false_positives(name: str, seed: int) -> list[dict]:
             found = permutation_rank(X, y, e, method=method, random_state=seed).rank
         else:
             found = test(moments).rank
-        rows.append(dict(data=name, method=method, found=found, expected=0))
+        rows.append({"data": name, "method": method, "found": found, "expected": 0})
     return rows
 
 
@@ -158,7 +160,7 @@ def main() -> None:
     text = tables(found, null, options.seeds)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "table.md").write_text(text)
-    (options.out / "results.json").write_text(json.dumps(dict(ranks=found, null=null)))
+    (options.out / "results.json").write_text(json.dumps({"ranks": found, "null": null}))
     print(text)
 
 

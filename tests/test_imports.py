@@ -29,6 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "benchmarks": ESTIMATOR_LAYER | {"estimators", "baselines", "datasets"},
     "demo": ESTIMATOR_LAYER | {"estimators", "datasets"},
     "infer": ESTIMATOR_LAYER,
+    "search": ESTIMATOR_LAYER | {"estimators"},
+    "diagnosis": ESTIMATOR_LAYER | {"estimators"},
     "io": ESTIMATOR_LAYER | {"estimators", "datasets"},
     "workflow": ESTIMATOR_LAYER | {"estimators", "io", "search"},
 }

@@ -6,30 +6,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .diagnosis import Diagnosis, diagnose
     from .estimators import ISRClassifier, ISRRegressor, ISRTransformer
+    from .infer import infer_environments
     from .io import load, save
     from .search import ISRClassifierCV, ISRRegressorCV
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Diagnosis",
     "ISRClassifier",
     "ISRClassifierCV",
     "ISRRegressor",
     "ISRRegressorCV",
     "ISRTransformer",
     "__version__",
+    "diagnose",
+    "infer_environments",
     "load",
     "save",
 ]
 
 # Imported on first use: `isr --help` must not wait a second for scikit-learn.
 _MODULE_OF = {
+    "Diagnosis": "diagnosis",
     "ISRClassifier": "estimators",
     "ISRClassifierCV": "search",
     "ISRRegressor": "estimators",
     "ISRRegressorCV": "search",
     "ISRTransformer": "estimators",
+    "diagnose": "diagnosis",
+    "infer_environments": "infer",
     "load": "io",
     "save": "io",
 }

@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, TypeVar, cast
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 __all__ = ["outcomes", "progress", "terminated_as_interrupted"]
 

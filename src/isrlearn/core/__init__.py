@@ -4,6 +4,7 @@ from isrlearn.core.angles import chordal_distance, principal_angles
 from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.heads import Coordinates, head_coordinates, lda_head, ridge_head
+from isrlearn.core.logistic import LogisticFit, fit_logistic, solve_logistic
 from isrlearn.core.moments import Moments
 from isrlearn.core.permutation import permutation_rank
 from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
@@ -18,6 +19,7 @@ from isrlearn.core.whiten import Whitening, principal_components, whitening
 __all__ = [
     "Coordinates",
     "Eraser",
+    "LogisticFit",
     "Moments",
     "RankTest",
     "Subspace",
@@ -25,6 +27,7 @@ __all__ = [
     "chordal_distance",
     "covariance_rank",
     "covariance_subspace",
+    "fit_logistic",
     "head_coordinates",
     "joint_rank",
     "joint_subspace",
@@ -37,5 +40,6 @@ __all__ = [
     "principal_components",
     "regression_subspace",
     "ridge_head",
+    "solve_logistic",
     "whitening",
 ]

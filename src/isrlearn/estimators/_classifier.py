@@ -183,7 +183,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         Z = coordinates(X)
         head = self.head
         if isinstance(head, str):
-            head = logistic(self.C, Z.shape[1], len(self.classes_))
+            head = logistic(self.C, Z, len(self.classes_))
         fitted = fit_on_rows(head, Z, y, weight)
         self.coef_, self.intercept_ = coordinates.fold(
             np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)

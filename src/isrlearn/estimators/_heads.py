@@ -21,11 +21,13 @@ _NEWTON_SIZE = 1000
 _PROBES = 16
 
 
-def logistic(C: float, n_features: int, n_classes: int) -> LogisticRegression:
-    """Unfitted logistic regression with the solver that suits the size."""
+def logistic(C: float, Z: NDArray, n_classes: int) -> LogisticRegression:
+    """Unfitted logistic regression with the solver that suits the rows."""
     rows = 1 if n_classes == 2 else n_classes
-    solver = "newton-cholesky" if rows * n_features <= _NEWTON_SIZE else "lbfgs"
-    return LogisticRegression(C=C, solver=solver, tol=1e-8, max_iter=2000)
+    solver = "newton-cholesky" if rows * Z.shape[1] <= _NEWTON_SIZE else "lbfgs"
+    # Gradients of float32 rows are not known to 1e-8: a line search would fail there.
+    tol = 1e-8 if Z.dtype == np.float64 else 1e-5
+    return LogisticRegression(C=C, solver=solver, tol=tol, max_iter=2000)
 
 
 def fit_on_rows(head: Any, Z: NDArray, y: NDArray, weight: NDArray | None) -> Any:
