@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
 from isrlearn.core import Moments, principal_angles, principal_components, whitening
-from isrlearn.core.whiten import reliable_coordinates, total_whitening, well_sampled
+from isrlearn.core.whiten import (
+    default_components,
+    reliable_coordinates,
+    total_whitening,
+    well_sampled,
+)
 
 
 def sample(seed, n=400, d=5, *, unlabelled=False):
@@ -107,7 +114,7 @@ def test_with_few_rows_leading_components_are_whitened():
     X = rng.normal(size=(200, 40)) * np.linspace(5, 0.1, 40)
     moments = Moments.from_data(X, None, np.arange(200) % 2)
     W = reliable_coordinates(moments)
-    assert W.factor.shape == (40, 19)  # 198 degrees of freedom, ten a dimension
+    assert W.factor.shape == (40, 19)  # 198 degrees of freedom, ten a tested dimension
     Z = moments.map(W.factor)
     np.testing.assert_allclose(Z.within() / Z.dof, np.eye(19), atol=1e-9)
     components, _ = principal_components(moments, 19)
@@ -115,3 +122,18 @@ def test_with_few_rows_leading_components_are_whitened():
     np.testing.assert_allclose(W.factor @ W.inverse, components @ components.T, atol=1e-9)
     fewer = reliable_coordinates(moments, smallest_cell=10.0)
     assert fewer.factor.shape == (40, 5)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "expected"),
+    [
+        (2000, 80, None),  # twenty rows a feature and more
+        (1202, 80, 60),  # 1,200 degrees of freedom: one component for twenty
+        (8002, 500, 200),  # never more than 200
+        (902, 80, None),  # 45 components would lose too much
+    ],
+)
+def test_components_by_default(n, d, expected):
+    moments = Moments.population(np.zeros((1, 2, d)), np.eye(d), n / 2)
+    moments = replace(moments, ddof=1)
+    assert default_components(moments) == expected
