@@ -673,3 +673,35 @@ def test_heads_that_only_predict_are_taken_at_their_word(binary):
     clf = fit(binary, head=Predictor())
     assert clf.coef_.shape == (1, 5)
     assert clf.score(X, y) > 0.7
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Many features for the rows: by default the leading components are looked at."""
+    rng = np.random.default_rng(0)
+    n, d = 1240, 80
+    y, e = rng.integers(2, size=n), np.arange(n) % 3
+    X = rng.normal(size=(n, d)) * np.linspace(3.0, 0.3, d)
+    X[:, 0] += 2.0 * y
+    X[:, 1] += 3.0 * (e - 1) * (2 * y - 1)
+    return X, y, e
+
+
+def test_components_by_default_where_rows_are_few(wide):
+    X, y, e = wide
+    clf = fit(wide, head="lda")
+    p = (len(y) - 6) // 20  # degrees of freedom within six cells, twenty a component
+    fixed = fit(wide, head="lda", n_components=p)
+    np.testing.assert_allclose(clf.coef_, fixed.coef_, atol=1e-10)
+    assert clf.n_spurious_ == 1
+    assert clf.score(X, y) > fit(wide, head="lda", n_spurious=0).score(X, y) - 0.1
+    parts = ISRClassifier(head="lda")
+    for rows in np.array_split(np.arange(len(y)), 5):
+        parts.partial_fit(X[rows], y[rows], environments=e[rows])
+    np.testing.assert_allclose(parts.coef_, clf.coef_, atol=1e-8)
+
+
+def test_published_algorithm_on_all_features_where_rows_are_few(wide):
+    form = {"method": "mean", "variant": "paper", "condition_on": 1}
+    clf = fit(wide, n_spurious=1, n_components=None, **form)
+    assert principal_angles(clf.spurious_basis_, naive_span(form, wide, 1))[0] < 1e-7
