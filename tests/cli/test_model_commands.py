@@ -443,7 +443,7 @@ class TestMistakes:
             (("--condition-on", "maybe"), "'maybe' is not a class; the classes are ['no', 'yes']"),
             (
                 ("--label", "y.npy", "--validation", "v.csv"),
-                "y.npy: cannot be read as a NumPy array",
+                "y.npy: there is no such file",
             ),
         ],
     )
