@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": ESTIMATOR_LAYER | {"estimators"},
     "diagnosis": ESTIMATOR_LAYER | {"estimators"},
     "io": ESTIMATOR_LAYER | {"estimators", "datasets"},
-    "workflow": ESTIMATOR_LAYER | {"estimators", "io", "search"},
+    "workflow": ESTIMATOR_LAYER | {"diagnosis", "estimators", "io", "search"},
 }
 UNBOUND = {"cli", "__init__"}
 

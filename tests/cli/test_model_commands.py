@@ -250,6 +250,43 @@ def test_inspect(well, model):
         assert f"{n:g}" in printed
 
 
+def test_diagnose(well, mistake, folder):
+    arguments = ("diagnose", folder / "train.csv", *COLUMNS)
+    table = read_table(folder / "train.csv", label="label", environment="environment")
+    found = isrlearn.diagnose(table.X, table.y, table.environments)
+    assert well(*arguments).strip() == str(found).strip()
+    record = json.loads(well(*arguments, "--json"))
+    assert record["recommendation"]["sentences"] == list(found.recommendation.sentences)
+    assert "level must be" in mistake(*arguments, "--level", "2")
+    assert "no label column 'x'" in mistake(
+        "diagnose", folder / "train.csv", "--label", "x", "--environment", "environment"
+    )
+
+
+def test_some_columns_of_an_array(well, folder, tmp_path):
+    out = tmp_path / "m.isr"
+    well("fit", folder / "train.npy", *COLUMNS, "--features", "f1:f3", "--out", out)
+    well("predict", out, folder / "test.npy", "--out", tmp_path / "a.npz")
+    well("predict", out, folder / "test.csv", "--out", tmp_path / "b.npz")
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        np.testing.assert_array_equal(a["prediction"], b["prediction"])
+
+
+def test_labels_in_files_of_their_own(well, mistake, folder, tmp_path):
+    data = sample(0)
+    for name, values in {"y.npy": names(data.y), "e.npy": data.environments}.items():
+        np.save(tmp_path / name, values)
+    columns = ("--label", tmp_path / "y.npy", "--environment", tmp_path / "e.npy")
+    out = tmp_path / "m.isr"
+    fit = ("fit", folder / "train.npy", *columns, "--out", out)
+    well(*fit)
+    # They belong to the training table: another one must name its own.
+    assert "does not say where the label is" in mistake("evaluate", out, folder / "test.npz")
+    well("evaluate", out, folder / "test.npz", *COLUMNS)
+    line = mistake(*fit, "--validation", folder / "test.npy")
+    assert "labels and environments must be columns" in line
+
+
 def test_export(well, folder, model, tmp_path):
     X = read_table(folder / "test.csv", features="f*").X.astype(np.float32)
     labels = isrlearn.load(model).predict(X).tolist()
@@ -486,7 +523,7 @@ def test_names_are_text_and_nothing_else(well, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "fit", "predict", "evaluate", "inspect", "export", "datasets"]
+    "command", ["", "diagnose", "fit", "predict", "evaluate", "inspect", "export", "datasets"]
 )
 def test_help_waits_for_nothing(command):
     arguments = [command] if command else []

@@ -32,6 +32,9 @@ COMMANDS: dict[str, Entry] = {
         "List the data sets that come with isrlearn, or write one to files.",
     ),
     "demo": Entry("isrlearn.cli.demo:demo", "Watch ISR fix a classifier that took a shortcut."),
+    "diagnose": Entry(
+        "isrlearn.cli.diagnose:diagnose", "Say whether ISR can help with a table, and what to do."
+    ),
     "evaluate": Entry("isrlearn.cli.evaluate:evaluate", "Score a model on every group of a table."),
     "export": Entry(
         "isrlearn.cli.export:export", "Write a model as one affine map for other programs."

@@ -32,7 +32,9 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as
 def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> None:
     """Print a result: as JSON for programs, else as tables and sentences."""
     if as_json:
-        click.echo(json.dumps(record, indent=2, allow_nan=False))
+        from isrlearn.io._encoding import as_json as plain_json
+
+        click.echo(json.dumps(plain_json(record), indent=2, allow_nan=False))
         return
     from rich.console import Console
 
@@ -40,7 +42,10 @@ def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> No
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=_WIDTH)
     for paragraph in paragraphs:
-        console.print(paragraph, soft_wrap=isinstance(paragraph, str))
+        if isinstance(paragraph, str):
+            console.print(printable(paragraph), soft_wrap=True)
+        else:
+            console.print(paragraph)
 
 
 @contextmanager
@@ -110,7 +115,12 @@ def plain(cells: Sequence[str]) -> list[Any]:
     """Cells that mean what they say: names from a file are no markup and move no cursor."""
     from rich.text import Text
 
-    return [Text("".join(c if c.isprintable() else "?" for c in cell)) for cell in cells]
+    return [Text(printable(cell).replace("\n", "?")) for cell in cells]
+
+
+def printable(text: str) -> str:
+    """Text in which no name from a file can move the cursor."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def _score(score: GroupScore) -> str:

@@ -230,9 +230,11 @@ def _check_numbers(X: NDArray, names: list[str], source: Source) -> None:
         row, i = np.argwhere(~(np.abs(block) <= largest))[0]
         value = block[row, i]
         what = "is missing (NaN)" if np.isnan(value) else f"is {value:g}"
-        if np.isfinite(value):
-            what += f"; the largest number that can be used is {largest:g} in {X.dtype}"
-        raise TableError(f"{source.path}: column {shown(names[i])} {what} in row {start + row + 1}")
+        limit = f"; numbers of type {X.dtype} can be used up to {largest:g}"
+        raise TableError(
+            f"{source.path}: column {shown(names[i])} {what} in row {start + row + 1}"
+            f"{limit if np.isfinite(value) else ''}"
+        )
 
 
 def _check_labels(y: NDArray | None, source: Source, label: str | None) -> None:

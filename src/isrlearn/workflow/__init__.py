@@ -2,6 +2,7 @@
 
 from isrlearn.workflow._apply import (
     Evaluation,
+    diagnose_table,
     evaluate_table,
     labelled_table_for,
     predict_table,
@@ -12,6 +13,7 @@ from isrlearn.workflow._fit import Fitted, fit_table, training_tables
 __all__ = [
     "Evaluation",
     "Fitted",
+    "diagnose_table",
     "evaluate_table",
     "fit_table",
     "labelled_table_for",

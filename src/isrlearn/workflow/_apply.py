@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from isrlearn.diagnosis import Diagnosis, diagnose
 from isrlearn.io import ModelFile, Table, TableError, read_table
 from isrlearn.io.tables import open_table
 from isrlearn.metrics import GroupReport, group_report, group_sizes
@@ -151,6 +152,17 @@ def evaluate_table(
         for each in [estimator, *([] if train is None else [_plain(estimator, train)])]
     ]
     return Evaluation(reports[0], reports[1] if train is not None else None)
+
+
+def diagnose_table(
+    table: Table, *, task: str = "auto", level: float = 0.01, random_state: int = 0
+) -> Diagnosis:
+    """Diagnosis of a table with labels and environments.
+
+    Parameters are those of :func:`isrlearn.diagnose`.
+    """
+    y, environments = labelled(table)
+    return diagnose(table.X, y, environments, task=task, level=level, random_state=random_state)
 
 
 def _plain(estimator: Any, train: Table) -> Any:
