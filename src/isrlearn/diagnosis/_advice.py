@@ -53,6 +53,8 @@ class Recommendation:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         if "nothing-to-compare" in self.codes:
             return "ISR cannot be used: no class can be compared between environments."
+        if "nothing-to-spare" in self.codes:
+            return "Remove nothing: what changes cannot be spared."
         if self.parameters.get("n_spurious") == 0:
             return "Remove nothing: there is no reason to use ISR on these data."
         first = f"Use {self.estimator}({given})."

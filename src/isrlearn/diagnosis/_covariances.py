@@ -110,7 +110,9 @@ def comparable(
     would need fewer rows, and are not worth it: what is left out is what ISR would leave in.
     """
     p = min(n_coordinates, MOST_COMPARED)
-    needed = max(ROWS_PER_CELL_FEATURE * p + 1, _FEWEST)
+    E = len(moments.environments)
+    # Two rows a coordinate in each cell, and ten in all the cells that share a whitening.
+    needed = max(ROWS_PER_CELL_FEATURE * p + 1, -(-10 * p // (len(classes) * E)) + 1, _FEWEST)
     enough = [k for k in classes if moments.count[k].min() >= needed]
     names, places = moments.classes, moments.environments
     short = [

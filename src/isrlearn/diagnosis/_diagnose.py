@@ -22,6 +22,7 @@ from isrlearn.diagnosis._covariances import (
     no_comparison,
 )
 from isrlearn.diagnosis._diagnosis import Diagnosis
+from isrlearn.diagnosis._findings import NOTABLE
 from isrlearn.diagnosis._folds import folds
 from isrlearn.diagnosis._frame import Frame
 from isrlearn.diagnosis._heads import head_scores
@@ -237,7 +238,7 @@ def _keeps_labels(found: Diagnosis) -> bool:
         return True
     chance = 1 / len(found.cells.classes)
     before = found.information.label_before - chance
-    return found.information.label_after - chance >= _KEPT * before
+    return before < NOTABLE or found.information.label_after - chance >= _KEPT * before
 
 
 def _measured(
@@ -246,7 +247,7 @@ def _measured(
     """The diagnosis with one subspace examined."""
     frame, picked, method, rank = subject.frame, subject.classes, subject.method, subject.rank
     target = None if data.target is None else data.target[frame.index]
-    splits = list(folds(frame, picked, method, rank, per_cell=method != "mean", random_state=seed))
+    splits = list(folds(frame, picked, method, rank, random_state=seed))
     steady = unseen = None
     if rank and found.means is not None:
         if n_bootstrap:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from isrlearn.diagnosis._needs import confirmed
 from isrlearn.diagnosis._stability import STABLE
 
 if TYPE_CHECKING:
@@ -74,6 +75,14 @@ def _about_cells(d: Diagnosis) -> Iterator[Finding]:
 def _about_means(d: Diagnosis, means: MeanShift) -> Iterator[Finding]:
     covariances = d.covariances
     what = "Class means" if d.task == "classification" else "Means"
+    if d.n_spurious == 0 and covariances is not None and covariances.moved:
+        yield Finding(
+            "nothing-to-spare",
+            f"{what} do not move (p = {means.p_value:.2g}). Covariances differ along "
+            f"{covariances.n_dimensions} of {covariances.n_coordinates} dimensions, which cannot "
+            "be spared: too little would be left to tell classes by.",
+        )
+        return
     if d.n_spurious == 0:
         also = " and covariances" if covariances is not None and covariances.compared else ""
         yield Finding(
@@ -87,7 +96,7 @@ def _about_means(d: Diagnosis, means: MeanShift) -> Iterator[Finding]:
         return
     E = len(d.cells.compared_environments)
     dimensions = _count(means.n_dimensions, "dimension")
-    if not means.limited or d.method != "mean":
+    if not means.limited or d.method != "mean" or confirmed(means, covariances):
         yield Finding(
             "means-move",
             f"{what} move along {dimensions}, by up to {means.effect:.1f} standard deviations.",

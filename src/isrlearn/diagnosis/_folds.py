@@ -13,6 +13,8 @@ from isrlearn.diagnosis._frame import Frame
 from isrlearn.diagnosis._stability import SHIFTS, leading
 
 QUARTERS = 4
+#: Entries of all cells' scatters up to which they are kept although the method needs none.
+_MOST_NUMBERS = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class Fold:
 
 
 def folds(
-    frame: Frame, classes: NDArray, method: str, rank: int, *, per_cell: bool, random_state: int
+    frame: Frame, classes: NDArray, method: str, rank: int, *, random_state: int
 ) -> Iterator[Fold]:
     """The four folds of a frame; every row is tried once.
 
@@ -51,12 +53,12 @@ def folds(
     method : {"mean", "cov", "joint"}
     rank : int
         Dimensions of the subspace.
-    per_cell : bool
-        Whether probes need a scatter a cell.
     random_state : int
         Seed of the split.
     """
     quarter = _quarters(frame, np.random.default_rng(random_state))
+    K, E = frame.moments.count.shape
+    per_cell = method != "mean" or K * E * frame.n_coordinates**2 <= _MOST_NUMBERS
     parts = [_moments(frame, quarter == i, per_cell) for i in range(QUARTERS)]
     for i in range(QUARTERS):
         found = parts[i] + parts[(i + 1) % QUARTERS]

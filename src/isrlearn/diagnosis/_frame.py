@@ -8,12 +8,13 @@ from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from isrlearn.core.labels import encode
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import mean_rank
 from isrlearn.core.shifts import mean_shifts
-from isrlearn.core.whiten import Whitening, principal_components, reliable_coordinates
+from isrlearn.core.whiten import Whitening, reliable_coordinates
 
 #: Most coordinates that are looked at, whatever the number of features.
 MOST_COORDINATES = 200
@@ -60,8 +61,8 @@ class Frame:
         cls, X: NDArray, moments: Moments, y: NDArray | None, environments: NDArray, seed: int
     ) -> Frame:
         """Frame of rows and their pooled moments."""
-        whitening, center = reliable_coordinates(moments), moments.total()[1]
-        factor = _few_coordinates(moments, whitening)
+        tested, center = reliable_coordinates(moments), moments.total()[1]
+        factor = _few_coordinates(moments, _searched(moments, tested))
         k = np.zeros(len(X), np.intp) if y is None else encode(y, moments.classes)[1]
         e = encode(environments, moments.environments)[1]
         rng = np.random.default_rng(seed)
@@ -84,7 +85,7 @@ class Frame:
             other_classes=k[other],
             factor=factor,
             center=center,
-            n_tested=whitening.factor.shape[1],
+            n_tested=tested.factor.shape[1],
         )
 
     @property
@@ -119,6 +120,23 @@ def _mapped(X: NDArray, center: NDArray, factor: NDArray) -> NDArray[np.float64]
     return ((X - center.astype(X.dtype)) @ factor.astype(X.dtype)).astype(np.float64)
 
 
+def _searched(moments: Moments, tested: Whitening) -> Whitening:
+    """Coordinates in which a subspace is looked for, as many as all the rows allow.
+
+    With an environment known for few rows, these whiten few coordinates; the subspace is looked
+    for among more of them, and its noise is that of them all. Rows of a class, whatever their
+    environment, whiten those: only the direction that moves has more variance then.
+    """
+    if moments.unlabelled is None:
+        return tested
+    count, mean, scatter = moments.by_class()
+    one = np.array(["all"])
+    found = reliable_coordinates(
+        Moments(moments.classes, one, count[:, None], mean[:, None], scatter)
+    )
+    return found if found.factor.shape[1] > tested.factor.shape[1] else tested
+
+
 def _few_coordinates(moments: Moments, whitening: Whitening) -> NDArray[np.float64]:
     """Whitening factor (d, p), with p at most as large as is quick to work with.
 
@@ -126,17 +144,23 @@ def _few_coordinates(moments: Moments, whitening: Whitening) -> NDArray[np.float
     first few are those of most variance. Where there are too many, the directions along which
     means move most come before them: they must not be lost among features of little variance.
     """
-    components, _ = principal_components(moments, min(MOST_COORDINATES, moments.n_features))
-    # x @ components, as a function of the whitened coordinates.
-    functionals = whitening.inverse @ components
-    if whitening.factor.shape[1] > MOST_COORDINATES:
+    d, p = whitening.factor.shape
+    if p < d and p <= MOST_COORDINATES:
+        return whitening.factor  # made of principal components in their order
+    # Of standardised features, all of which are compared whatever their units.
+    scatter = moments.total_scatter()
+    scale = np.sqrt(np.diag(scatter))
+    scale = np.where(scale > 0, scale, 1.0)
+    vectors = linalg.eigh(scatter / scale / scale[:, None])[1][:, ::-1]
+    # x / scale @ vectors, as a function of the whitened coordinates.
+    functionals = whitening.inverse @ (vectors / scale[:, None])
+    if p > MOST_COORDINATES:
         # Those beyond the rank are noise picked for its size: it would mislead later tests.
         rank = min(mean_rank(moments).rank, MOST_COORDINATES // 2)
         rows = mean_shifts(moments).means @ whitening.factor
         shifts = np.linalg.svd(rows, full_matrices=False)[2][:rank].T
-        functionals = np.hstack([shifts, functionals])
-    orthogonal = np.linalg.qr(functionals)[0][:, :MOST_COORDINATES]
-    return whitening.factor @ orthogonal
+        functionals = np.hstack([shifts, functionals[:, : MOST_COORDINATES - rank]])
+    return whitening.factor @ np.linalg.qr(functionals)[0]
 
 
 def _sample(k: NDArray, e: NDArray, count: NDArray, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -14,7 +14,7 @@ from isrlearn.diagnosis._folds import Fold
 from isrlearn.diagnosis._frame import Frame
 
 #: Rows a coordinate of a cell that make a quadratic probe of its environment worth training.
-_ROWS_PER_COORDINATE = 5
+_ROWS_PER_COORDINATE = 10
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,7 @@ def requirements(
         return ()
     joint = covariances.n_dimensions_joint if covariances is not None else 0
     d_s = max(means.n_dimensions, joint)
-    # Covariances show all the dimensions at once, however few the environments.
-    open_ended = means.limited and not moved
+    open_ended = means.limited and not confirmed(means, covariances)
     E = n_environments
 
     def by_means(theorem: str, needed: int, note: str = "") -> Requirement:
@@ -77,6 +76,17 @@ def requirements(
         note = f"{k} of {n_classes} classes move in ways of their own" if k < n_classes else ""
         found.append(by_means("ISR-Multiclass", -(-d_s // k) + 1, note))
     return tuple(found)
+
+
+def confirmed(means: MeanShift, covariances: CovarianceShift | None) -> bool:
+    """Whether covariances show no more dimensions than means do, or show more.
+
+    They show every dimension at once, however few the environments: what limits the means does
+    not limit them.
+    """
+    if covariances is None or not covariances.moved or covariances.weak:
+        return False
+    return covariances.n_dimensions >= means.n_dimensions
 
 
 def _by_covariances(covariances: CovarianceShift, E: int) -> Requirement:

@@ -1,0 +1,139 @@
+"""Missing, small and unlabelled cells: named, worked around, and the advice can be followed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isrlearn import ISRClassifier
+from isrlearn.datasets import make_linear_unit_test
+from isrlearn.diagnosis import Cell, diagnose
+
+
+def example_3(E, keep, seed=0):
+    """Example-3s in environments a, b, …, without the cells that are not kept."""
+    data = make_linear_unit_test("3s", n_environments=E, n_samples=600, random_state=seed).train
+    rows = keep(data.y, data.environments)
+    names = np.array(list("abcdefgh"))
+    return data.X[rows], data.y[rows], names[data.environments[rows]]
+
+
+def followed(found, X, y, e):
+    """The estimator that is recommended, fitted as it is recommended."""
+    e = e.astype(object)
+    e[np.isin(e, found.recommendation.unlabel)] = None
+    return ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=e)
+
+
+def test_single_class_environments_are_named_and_left_out():
+    # Class 0 is missing in b and class 1 in c: four of six environments have both.
+    X, y, e = example_3(6, lambda y, e: ~(((e == 1) & (y == 0)) | ((e == 2) & (y == 1))))
+    found = diagnose(X, y, e, n_bootstrap=0)
+    assert found.cells.empty == (Cell(0, "b", 0), Cell(1, "c", 0))
+    assert found.cells.single_class == (Cell(1, "b", 300), Cell(0, "c", 300))
+    assert "single-class-environments" in found.recommendation.codes
+    assert "'b' (only 1), 'c' (only 0)" in " ".join(found.recommendation.sentences)
+    # One class in five environments shows four dimensions, both in four only three.
+    assert found.recommendation.unlabel == ("b",)
+    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 4, "condition_on": 0}
+    assert followed(found, X, y, e).n_spurious_ == 4
+
+
+def test_the_class_seen_everywhere_is_compared():
+    X, y, e = example_3(4, lambda y, e: (e == 0) | (y == 1))
+    found = diagnose(X, y, e, n_bootstrap=0)
+    assert found.cells.left_out == ()
+    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 3, "condition_on": 1}
+    assert followed(found, X, y, e).n_spurious_ == 3
+
+
+def test_environments_are_left_out_when_that_shows_as_much(cells):
+    # Class 1 is seen in one environment more than class 0, but stays where it is there.
+    means = np.zeros((2, 3, 4))
+    means[:, 1, 0] = 5.0
+    means[1, :, 1] = 4.0
+    X, y, e = cells([[300, 300, 0], [300, 300, 300]], means)
+    found = diagnose(X, y, e, n_bootstrap=0)
+    assert found.cells.compared_classes == (0, 1)
+    assert found.recommendation.unlabel == (2,)
+    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 1}
+    assert followed(found, X, y, e).n_spurious_ == 1
+
+
+def test_nothing_to_compare():
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 2
+    found = diagnose(rng.normal(size=(100, 3)), y, y)
+    assert found.means is None
+    assert found.recommendation.codes == ("nothing-to-compare", "single-class-environments")
+    assert "cannot be used" in found.recommendation.summary
+    assert "no class is seen in two environments" in str(found)
+
+
+def test_a_cell_too_small_for_covariances_is_named(cells):
+    means = np.zeros((2, 2, 10))
+    means[:, 1, 0] = 4.0
+    X, y, e = cells([[400, 300], [12, 350]], means)
+    e = np.array(["land", "sea"])[e]
+    found = diagnose(X, y, e, n_bootstrap=0)
+    assert found.covariances.compared == (0,)
+    assert (
+        "Covariances of class 1 cannot be compared: 12 rows in environment 'land', 26 needed."
+        in found.recommendation.sentences
+    )
+    assert found.recommendation.parameters["method"] == "mean"
+    assert found.recommendation.parameters["n_spurious"] == 1
+
+
+def test_small_cells_are_named(cells):
+    means = np.zeros((2, 2, 3))
+    means[:, 1, 0] = 4.0
+    X, y, e = cells([[400, 300], [6, 350]], means)
+    found = diagnose(X, y, e, n_bootstrap=0)
+    assert found.cells.small == (Cell(1, 0, 6),)
+    assert "small-cells" in found.recommendation.codes
+
+
+def test_few_labels_are_called_few(cells):
+    # Of 2,400 rows 60 have an environment: too few to find one direction among 20.
+    means = np.zeros((2, 2, 20))
+    means[:, 1, 0] = 1.6
+    means[1, :, 1] = 3.0
+    X, y, e = cells(np.full((2, 2), 600), means)
+    e = e.astype(float)
+    rng = np.random.default_rng(0)
+    e[rng.permutation(len(e))[60:]] = np.nan
+    found = diagnose(X, y, e)
+    assert found.cells.n_labelled == 60
+    assert sum(found.cells.unlabelled) == 2340
+    assert found.means.moved
+    assert not found.stability.stable
+    assert {"unstable", "few-labels"} <= set(found.recommendation.codes)
+    assert found.stability.more_rows > 1
+    # The head is trained on all the rows, those without an environment too.
+    plain = next(h for h in found.heads if not h.removed and h.weight is None)
+    assert plain.average > 0.9
+
+
+def test_enough_labels_are_not_called_few(cells):
+    means = np.zeros((2, 2, 20))
+    means[:, 1, 0] = 3.0
+    X, y, e = cells(np.full((2, 2), 600), means)
+    e = e.astype(object)
+    e[np.random.default_rng(0).permutation(len(e))[1200:]] = None
+    found = diagnose(X, y, e)
+    assert found.stability.stable
+    assert "few-labels" not in found.recommendation.codes
+
+
+@pytest.mark.parametrize("kind", ["strings", "floats", "bools"])
+def test_labels_of_any_type(cells, kind):
+    means = np.zeros((2, 2, 3))
+    means[:, 1, 0] = 4.0
+    means[1, :, 1] = 4.0
+    X, y, e = cells(np.full((2, 2), 100), means)
+    names = {"strings": ["a", "b"], "floats": [0.5, 1.5], "bools": [False, True]}[kind]
+    found = diagnose(X, np.array(["no", "yes"])[y], np.array(names)[e], n_bootstrap=0)
+    assert found.cells.environments == tuple(names)
+    assert found.means.largest[1:] == tuple(names)
+    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 1}
