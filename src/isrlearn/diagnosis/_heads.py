@@ -16,6 +16,8 @@ from isrlearn.diagnosis._information import removed
 from isrlearn.diagnosis._value import label
 
 WEIGHTS = (None, "class", "group")
+#: Ratio of weights up to which they are taken for equal.
+_ALIKE = 1.2
 #: Of a head that is tried once and forgotten.
 _TOLERANCE = 1e-3
 
@@ -58,15 +60,19 @@ def head_scores(
         Try them after the removal too.
     """
     found: list[HeadScore] = []
+    plain = np.concatenate(row_weights(frame, None))
     for without in (False, True) if after else (False,):
-        known: dict[bytes, NDArray] = {}
+        first: NDArray | None = None
         for weight in WEIGHTS:
             weights = row_weights(frame, weight)
-            # Where classes or cells are as large as each other there is nothing to weigh.
-            key = np.concatenate(weights).round(9).tobytes()
-            if key not in known:
-                known[key] = _right(frame, folds, weights, without)
-            found.append(_score(frame, without, weight, known[key]))
+            relative = np.concatenate(weights) / plain
+            # Where classes or cells are about as large as each other there is nothing to weigh.
+            if first is None or relative.max() > _ALIKE * relative.min():
+                right = _right(frame, folds, weights, without)
+            else:
+                right = first
+            first = right if first is None else first
+            found.append(_score(frame, without, weight, right))
     return tuple(found)
 
 

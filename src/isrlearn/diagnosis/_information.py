@@ -15,6 +15,8 @@ from isrlearn.diagnosis._frame import Frame
 
 #: Rows a coordinate of a cell that make a quadratic probe of its environment worth training.
 _ROWS_PER_COORDINATE = 10
+#: Share of the pooled covariance in that of a cell, so that it can be inverted.
+_FLOOR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,9 @@ def _environments(
 
 def _log_density(Z: NDArray, mean: NDArray, covariance: NDArray) -> NDArray:
     """Logarithm of a Gaussian density, up to a constant."""
-    lower = linalg.cholesky(covariance, lower=True)
+    # A direction may have no variance in a cell; all have one in the cells together.
+    floor = _FLOOR * np.eye(len(covariance))
+    lower = linalg.cholesky((1 - _FLOOR) * covariance + floor, lower=True)
     white = linalg.solve_triangular(lower, (Z - mean).T, lower=True)
     return -0.5 * np.sum(white**2, axis=0) - np.log(np.diag(lower)).sum()
 
