@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "infer": ESTIMATOR_LAYER,
     "search": ESTIMATOR_LAYER | {"estimators"},
     "diagnosis": ESTIMATOR_LAYER | {"estimators"},
-    "io": ESTIMATOR_LAYER | {"estimators", "datasets"},
+    "io": ESTIMATOR_LAYER | {"estimators", "datasets", "search"},
     "workflow": ESTIMATOR_LAYER | {"diagnosis", "estimators", "io", "search"},
 }
 UNBOUND = {"cli", "__init__"}

@@ -504,6 +504,15 @@ def test_an_interrupt_leaves_nothing(isr, folder, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_too_little_memory_is_one_line(mistake, folder, tmp_path, monkeypatch):
+    def exhausted(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(ISRClassifier, "fit", exhausted)
+    line = mistake("fit", folder / "train.csv", *COLUMNS, "--out", tmp_path / "m.isr")
+    assert line == "isr: there is not enough memory for this"
+
+
 def test_names_are_text_and_nothing_else(well, tmp_path):
     rng = np.random.default_rng(0)
     labels = np.array(["[bold]x[/bold]", "\x1b[31mred"])[np.arange(80) % 2]

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import isrlearn
-from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
 from isrlearn.datasets import make_gaussian_environments
 from isrlearn.io import TRUSTED_TYPES, ModelFileError, read_model
 
@@ -275,6 +275,17 @@ def test_skops_needs_no_more_than_the_trusted_types(estimator):
     loaded = skops.io.loads(content, trusted=TRUSTED_TYPES)
     assert_same(estimator, loaded, data.X)
     np.testing.assert_array_equal(loaded.moments_.scatter, estimator.moments_.scatter)
+
+
+def test_searches(path):
+    data = sample()
+    search = ISRClassifierCV(n_spurious=[0, 1], C=1.0, weighting=None, cv=2)
+    search.fit(data.X, data.y, environments=data.environments)
+    isrlearn.save(search, path)
+    assert_same(search.best_estimator_, isrlearn.load(path), data.X)
+    content = skops.io.dumps(search)
+    assert set(skops.io.get_untrusted_types(data=content)) <= set(TRUSTED_TYPES)
+    assert_same(search, skops.io.loads(content, trusted=TRUSTED_TYPES), data.X)
 
 
 def test_permissions_are_those_of_any_new_file(path):

@@ -116,6 +116,8 @@ def mistake(error: Exception) -> str | None:
     """
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.strerror or type(error).__name__}: {error.filename}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this"
     if isinstance(error, ValueError | ImportError) and _raised_on_purpose(error):
         return " ".join(str(error).split())
     return None

@@ -14,6 +14,7 @@ from isrlearn.core.subspace import Subspace
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.io._encoding import built, decoded_labels, encoded, encoded_labels, entries
 from isrlearn.io._errors import ModelFileError, shown
+from isrlearn.search import ISRClassifierCV, ISRRegressorCV
 
 Arrays = dict[str, NDArray[np.float64]]
 ESTIMATORS = {kind.__name__: kind for kind in (ISRClassifier, ISRRegressor, ISRTransformer)}
@@ -21,7 +22,7 @@ ESTIMATORS = {kind.__name__: kind for kind in (ISRClassifier, ISRRegressor, ISRT
 #: Types that ``skops.io.load(path, trusted=TRUSTED_TYPES)`` needs for our estimators.
 TRUSTED_TYPES = [
     f"{kind.__module__}.{kind.__qualname__}"
-    for kind in (*ESTIMATORS.values(), Eraser, Moments, RankTest)
+    for kind in (*ESTIMATORS.values(), ISRClassifierCV, ISRRegressorCV, Eraser, Moments, RankTest)
 ]
 
 _RECORD = ("estimator", "parameters", "classes", "environments", "scale", "ddof", "rank_test", "F")
@@ -33,8 +34,8 @@ def state_of(estimator: Any) -> tuple[Arrays, dict[str, Any]]:
     kind = type(estimator).__name__
     if ESTIMATORS.get(kind) is not type(estimator):
         raise ModelFileError(
-            f"a model file holds one of {', '.join(ESTIMATORS)}; got {kind}. Save the step of a "
-            "pipeline or the best_estimator_ of a search, or the whole of it with skops"
+            f"a model file holds one of {', '.join(ESTIMATORS)}; got {kind}. Save a pipeline's "
+            "step, or the whole of it with skops"
         )
     if not hasattr(estimator, "coef_" if kind != "ISRTransformer" else "eraser_"):
         raise ModelFileError(f"this {kind} is not fitted yet: call fit before saving it")

@@ -92,7 +92,7 @@ def save(
     Parameters
     ----------
     estimator : ISRClassifier, ISRRegressor or ISRTransformer
-        Fitted. A search is saved by its ``best_estimator_``.
+        Fitted. Of a search its ``best_estimator_`` is saved.
     path : path
         Any name; ``model.isr`` and ``model.safetensors`` are good ones.
     feature_names : sequence of str, optional
@@ -113,6 +113,7 @@ def save(
     >>> bool((same.predict_proba(data.X) == clf.predict_proba(data.X)).all())
     True
     """
+    estimator = getattr(estimator, "best_estimator_", estimator)
     names = getattr(estimator, "feature_names_in_", None)
     arrays, state = state_of(estimator)
     if feature_names is None and names is not None:
