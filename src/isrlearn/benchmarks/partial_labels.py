@@ -225,8 +225,8 @@ def _evaluated(keys: list[CellKey]) -> Iterator[Record | Failure]:
 
 def _fitted(splits: Splits, cells: list[CellKey], fraction: float) -> Iterator[Record]:
     train = splits.train
-    known = partly_labelled(train.environments, fraction, cells[0].seed)
-    parameters, notes = _usable(train.y, known, dict(cells[0].parameters))
+    drawn = partly_labelled(train.environments, fraction, cells[0].seed)
+    parameters, known, notes = _usable(train.y, drawn, dict(cells[0].parameters))
     start = time.perf_counter()
     clf = ISRClassifier(**parameters).fit(train.X, train.y, environments=known)
     seconds = time.perf_counter() - start
@@ -260,14 +260,15 @@ def partly_labelled(environments: NDArray, fraction: float, seed: int) -> NDArra
 
 def _usable(
     y: NDArray, known: NDArray, parameters: dict[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """Parameters with which a fit is possible, and what had to be left out for it."""
+) -> tuple[dict[str, Any], NDArray | None, list[str]]:
+    """Parameters and environments with which a fit is possible, and what was left out for it."""
     (classes, k), (names, e) = encode(y), encode(known)
     count = np.zeros((len(classes), len(names)))
     np.add.at(count, (k[e >= 0], e[e >= 0]), 1)
-    whole = classes[count.all(axis=1)].tolist()
-    if len(whole) == len(classes) or parameters.get("n_spurious") == 0:
-        return parameters, []
-    if not whole:
-        return {**parameters, "n_spurious": 0}, ["nothing could be compared, nothing was removed"]
-    return {**parameters, "condition_on": whole[0]}, [f"only class {whole[0]!r} was compared"]
+    whole = classes[count.all(axis=1)].tolist() if len(names) > 1 else []
+    if len(whole) == len(classes):
+        return parameters, known, []
+    if whole:
+        return {**parameters, "condition_on": whole[0]}, known, [f"only {whole[0]!r} was compared"]
+    alone = {"C": parameters["C"], "class_weight": "balanced", "missing_environments": "single"}
+    return alone, None, ["nothing could be compared: nothing was removed or reweighted"]
