@@ -199,6 +199,19 @@ def test_settings_reach_the_estimator(well, folder, tmp_path):
     assert {name: parameters[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("scale", "text"),
+    [
+        ("0", "1 of 4 directions move with the environment and were taken out (as asked)."),
+        ("0.25", "1 of 4 directions move with the environment (as asked) and were scaled to 25%."),
+        ("1", "(as asked); they were left as they are."),
+    ],
+)
+def test_what_became_of_the_directions(well, folder, tmp_path, scale, text):
+    fit = ("fit", folder / "train.csv", *COLUMNS, "--out", tmp_path / "m.isr")
+    assert text in well(*fit, "--n-spurious", "1", "--scale", scale)
+
+
 def test_settings_are_chosen_by_the_worst_group(well, folder, tmp_path):
     out = tmp_path / "m.isr"
     fit = ("fit", folder / "train.csv", *COLUMNS, "--out", out, "--C", "0.1", "--scale", "0")

@@ -72,8 +72,8 @@ def outcome(saved, ran, tmp_path):
 
     def load(content):
         file.seek(0)
-        file.truncate()
         file.write(content)
+        file.truncate()
         file.flush()
         ran.clear()
         tracemalloc.reset_peak()

@@ -49,11 +49,14 @@ def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> No
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show what is going on, on a terminal, and warnings as lines of their own."""
+def working(what: str, *, quietly: bool = False) -> Iterator[None]:
+    """Show what is going on, on a terminal, and warnings as lines of their own.
+
+    Work that draws a bar of its own is done `quietly`.
+    """
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        if not sys.stderr.isatty():
+        if quietly or not sys.stderr.isatty():
             yield
             return
         from rich.console import Console

@@ -112,7 +112,8 @@ def fit(
             labels=labels,
         )
     given = {name: value for name, value in settings.items() if value is not None}
-    with working(f"Fitting on {len(train)} rows of {train.X.shape[1]} features"):
+    what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
+    with working(what, quietly=search or validation is not None):
         fitted = fit_table(
             train,
             task=task,
@@ -128,10 +129,7 @@ def fit(
 def _paragraphs(fitted: Fitted, out: Path) -> list[RenderableType]:
     estimator = fitted.estimator
     reports = {"training rows": fitted.train}
-    lines: list[RenderableType] = [
-        f"{estimator.n_spurious_} of {estimator.n_features_in_} directions move with the "
-        f"environment and were taken out{_how(estimator)}."
-    ]
+    lines: list[RenderableType] = [_removal(estimator)]
     if fitted.search is not None:
         best = ", ".join(f"{k}={v}" for k, v in fitted.search.best_params_.items())
         lines.append(f"Best of {len(fitted.search.cv_results_['params'])} settings: {best}.")
@@ -143,10 +141,14 @@ def _paragraphs(fitted: Fitted, out: Path) -> list[RenderableType]:
     return lines
 
 
-def _how(estimator: Any) -> str:
-    """How many there are was tested, or given."""
+def _removal(estimator: Any) -> str:
+    """What became of the directions that move, in one sentence."""
     test = estimator.rank_test_
-    if test is None:
-        return ", as asked" if estimator.scale == 0 else f" but for {estimator.scale:g} of them"
-    kept = "" if estimator.scale == 0 else f" but for {estimator.scale:g} of them"
-    return f"{kept} (tested at level {test.level:g})"
+    number = f"{estimator.n_spurious_} of {estimator.n_features_in_} directions"
+    origin = "as asked" if test is None else f"tested at level {test.level:g}"
+    if estimator.scale == 0:
+        return f"{number} move with the environment and were taken out ({origin})."
+    if estimator.scale == 1:
+        return f"{number} move with the environment ({origin}); they were left as they are."
+    share = f"{100 * estimator.scale:g}%"
+    return f"{number} move with the environment ({origin}) and were scaled to {share}."
