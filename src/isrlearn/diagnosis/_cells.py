@@ -18,7 +18,13 @@ SMALL = 10
 
 
 class Cell(NamedTuple):
-    """A class in an environment and its number of rows; the class is None for a regression."""
+    """A class in an environment and its number of rows; the class is None for a regression.
+
+    Examples
+    --------
+    >>> Cell("waterbird", "land", 56).n
+    56
+    """
 
     label: Any
     environment: Any

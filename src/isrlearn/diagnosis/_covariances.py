@@ -35,6 +35,11 @@ class Uncompared:
         Its smallest cell.
     needed : int
         Rows that this cell would have to have.
+
+    Examples
+    --------
+    >>> Uncompared(Cell(1, "land", 12), needed=21).cell.n
+    12
     """
 
     cell: Cell
@@ -75,6 +80,12 @@ class CovarianceShift:
         What that ratio could be by sampling noise alone, along the direction that shows most.
     largest : tuple or None
         Class and the two environments of that difference.
+
+    Examples
+    --------
+    >>> found = no_comparison((Uncompared(Cell(1, "land", 12), needed=21),))
+    >>> found.moved, found.p_value
+    (False, None)
     """
 
     moved: bool

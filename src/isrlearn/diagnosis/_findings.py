@@ -17,7 +17,13 @@ NOTABLE = 0.05
 
 
 class Finding(NamedTuple):
-    """One thing to know, in a sentence or two, and a code by which programs know it."""
+    """One thing to know, in a sentence or two, and a code by which programs know it.
+
+    Examples
+    --------
+    >>> Finding("no-shift", "Class means do not move.").code
+    'no-shift'
+    """
 
     code: str
     text: str
@@ -194,15 +200,12 @@ def _about_information(d: Diagnosis) -> Iterator[Finding]:
     if found is None:
         return
     if found.label_lost > max(NOTABLE, 3 * found.label_error):
+        role = "tells classes apart" if d.task == "classification" else "predicts the target"
         yield Finding(
             "labels-lost",
             f"Inside an environment the {found.score} of a linear model falls from "
-            f"{found.label_before:.2f} to {found.label_after:.2f}: what is removed tells classes "
-            "apart there. That is the price if it is a shortcut, and a loss if it is not."
-            if d.task == "classification"
-            else f"Inside an environment the {found.score} of a linear model falls from "
-            f"{found.label_before:.2f} to {found.label_after:.2f}: what is removed predicts the "
-            "target there. That is the price if it is a shortcut, and a loss if it is not.",
+            f"{found.label_before:.2f} to {found.label_after:.2f}: what is removed {role} there. "
+            "That is the price if it is a shortcut, and a loss if it is not.",
         )
     notable = found.environment_before - found.environment_chance > 2 * NOTABLE
     if notable and found.environment_left > 0.5:

@@ -38,6 +38,11 @@ class HeadScore:
         Accuracy in the worst group, a class in an environment.
     worst_group : tuple
         Its class and environment.
+
+    Examples
+    --------
+    >>> HeadScore(True, "class", 0.95, 0.91, ("waterbird", "land")).worst_group
+    ('waterbird', 'land')
     """
 
     removed: bool

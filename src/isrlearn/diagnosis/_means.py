@@ -45,6 +45,12 @@ class MeanShift:
         Class (None for a regression) and the two environments of that distance.
     p_values : tuple of float
         Of "0 dimensions are enough", "1 dimension is enough", …
+
+    Examples
+    --------
+    >>> found = MeanShift(True, 1e-9, 2, 10, 2, 1, 3.1, (0, "land", "sea"), (1e-9, 1e-4))
+    >>> found.limited
+    True
     """
 
     moved: bool

@@ -23,6 +23,11 @@ class TargetShift:
     p_value : float
     effect : float
         Largest difference of two means, in standard deviations inside environments.
+
+    Examples
+    --------
+    >>> TargetShift(moved=True, p_value=1e-5, effect=0.7).moved
+    True
     """
 
     moved: bool

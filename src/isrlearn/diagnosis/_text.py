@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isrlearn.diagnosis._covariances import CovarianceShift
     from isrlearn.diagnosis._diagnosis import Diagnosis
+    from isrlearn.diagnosis._information import Information
+    from isrlearn.diagnosis._means import MeanShift
+    from isrlearn.diagnosis._stability import Stability
 
 _WIDTH = 96
 _LABEL = 26
@@ -66,31 +70,27 @@ def _answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
     if d.means is None:
         yield "Can anything be compared?", "no: no class is seen in two environments"
         return
-    yield "Do means move?", _means(d)
+    yield "Do means move?", _means(d.means)
     if d.covariances is not None:
-        yield "Do covariances differ?", _covariances(d)
+        yield "Do covariances differ?", _covariances(d.covariances)
     if d.target is not None:
-        yield "Does the target move?", _target(d)
+        moved = f"{_yes(d.target.moved)}, p {_p(d.target.p_value)}"
+        yield "Does the target move?", f"{moved}; largest {d.target.effect:.2f} sd"
     for i, requirement in enumerate(d.requirements):
         yield "Enough environments?" if i == 0 else "", str(requirement)
     if d.stability is not None:
-        yield "Is the subspace stable?", _stability(d)
+        yield "Is the subspace stable?", _stability(d.stability)
     if d.information is not None:
-        yield "Are labels lost?", _labels(d)
-        yield "Is the environment gone?", _environments(d)
+        yield from _information(d.information, d.task, removed=d.n_spurious > 0)
     if d.unseen is not None:
-        yield (
-            "In an unseen environment?",
-            (
-                f"{d.unseen.score} {d.unseen.before:.3f} without, {d.unseen.after:.3f} with the "
-                "removal (environments left out in turn)"
-            ),
+        answer = (
+            f"{d.unseen.score} {d.unseen.before:.3f} without, {d.unseen.after:.3f} with the "
+            "removal (environments left out in turn)"
         )
+        yield "In an unseen environment?", answer
 
 
-def _means(d: Diagnosis) -> str:
-    means = d.means
-    assert means is not None
+def _means(means: MeanShift) -> str:
     verdict = f"{_yes(means.moved)}, p {_p(means.p_value)}"
     k, a, b = means.largest
     which = "" if k is None else f"class {k!r}, "
@@ -104,11 +104,9 @@ def _means(d: Diagnosis) -> str:
     )
 
 
-def _covariances(d: Diagnosis) -> str:
-    found = d.covariances
-    assert found is not None
+def _covariances(found: CovarianceShift) -> str:
     if found.p_value is None:
-        short = min((u for u in found.uncompared), key=lambda u: u.cell.n)
+        short = min(found.uncompared, key=lambda u: u.cell.n)
         return (
             f"cannot be told: {short.cell.n:,} rows of class {short.cell.label!r} in "
             f"{short.cell.environment!r}, {short.needed:,} needed"
@@ -116,44 +114,30 @@ def _covariances(d: Diagnosis) -> str:
     verdict = f"{_yes(found.moved)}, p {_p(found.p_value)} ({found.form})"
     if not found.moved:
         return verdict
-    joint = found.n_dimensions_joint
     return (
         f"{verdict}; along {found.n_dimensions} of {found.n_coordinates} dimensions, with means "
-        f"{joint}; variances by up to {found.ratio:.2f} of their mean"
+        f"{found.n_dimensions_joint}; variances by up to {found.ratio:.2f} of their mean"
     )
 
 
-def _target(d: Diagnosis) -> str:
-    assert d.target is not None
-    return f"{_yes(d.target.moved)}, p {_p(d.target.p_value)}; largest {d.target.effect:.2f} sd"
-
-
-def _stability(d: Diagnosis) -> str:
-    found = d.stability
-    assert found is not None
+def _stability(found: Stability) -> str:
     angles = f"largest angle {found.median[0]:.1f}°, 95 % of draws {found.low[0]:.1f}° to "
     return f"{_yes(found.stable)}: {angles}{found.high[0]:.1f}°"
 
 
-def _labels(d: Diagnosis) -> str:
-    found = d.information
-    assert found is not None
+def _information(found: Information, task: str, *, removed: bool) -> Iterator[tuple[str, str]]:
+    """What can be told of labels and environments; after the removal too, if there is one."""
+    told = "told given the class" if task == "classification" else "told"
+    label, place = f"{found.label_before:.3f}", f"{found.environment_before:.3f}"
+    if removed:
+        label += f" before, {found.label_after:.3f} after (difference ± {found.label_error:.3f})"
+        place += f" before, {found.environment_after:.3f} after"
+    label = f"{found.score} inside environments {label}"
     if found.label_before != found.label_before:
-        return "cannot be told: no environment has two classes"
-    return (
-        f"{found.score} inside environments {found.label_before:.3f} before, "
-        f"{found.label_after:.3f} after (difference ± {found.label_error:.3f})"
-    )
-
-
-def _environments(d: Diagnosis) -> str:
-    found = d.information
-    assert found is not None
-    given = " given the class" if d.task == "classification" else ""
-    return (
-        f"told{given} with balanced accuracy {found.environment_before:.3f} before, "
-        f"{found.environment_after:.3f} after; chance {found.environment_chance:.3f}"
-    )
+        label = "cannot be told: no environment has two classes"
+    yield "Are labels lost?" if removed else "Can labels be told?", label
+    place = f"{told} with balanced accuracy {place}; chance {found.environment_chance:.3f}"
+    yield "Is the environment gone?" if removed else "Can environments be told?", place
 
 
 def _heads(d: Diagnosis) -> list[str]:
