@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from dataclasses import replace
 
@@ -241,6 +242,34 @@ class TestErrors:
         text = message(tmp_path / "t.csv", label="y")
         assert "text of 130000 characters, too long" in text
         assert len(text) < 400
+
+
+class TestHostileParquet:
+    def test_a_long_label_that_repeats_is_kept_once(self, tmp_path):
+        text = "x" * 1_000_000
+        names = pa.DictionaryArray.from_arrays(np.zeros(2000, dtype=np.int32), [text])
+        pq.write_table(pa.table({"v": np.arange(2000.0), "y": names}), tmp_path / "t.parquet")
+        assert (tmp_path / "t.parquet").stat().st_size < 1_000_000
+        before = pa.total_allocated_bytes()
+        assert "text of 1000000 characters" in message(tmp_path / "t.parquet", label="y")
+        # Written out in full they are 2 GB.
+        assert pa.default_memory_pool().max_memory() - before < 200_000_000
+
+    def test_more_rows_than_memory(self, tmp_path):
+        writer = pq.ParquetWriter(tmp_path / "t.parquet", pa.schema({"v": pa.float64()}))
+        with writer:
+            writer.write_table(pa.table({"v": np.zeros(1 << 20)}))
+        table = read_table(tmp_path / "t.parquet", features="v")
+        assert len(table) == 1 << 20
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "sysconf", lambda name: 1000)
+            text = message(tmp_path / "t.parquet", features="v")
+        assert "would take 0.00839 GB, and this machine has 0.001" in text
+
+    def test_lists_that_are_missing(self, tmp_path):
+        vectors = pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float64(), 2))
+        pq.write_table(pa.table({"v": vectors}), tmp_path / "t.parquet")
+        assert "row 2 has None" in message(tmp_path / "t.parquet")
 
 
 class TestHostileArrays:

@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from isrlearn.io._errors import TableError, listed, reading, shown
-from isrlearn.io._source import Source, as_features, as_labels
+from isrlearn.io._source import Source, as_features, as_labels, check_room
 
 #: Deflate packs at most so many bytes into one; a member that claims more is lying.
 _MOST_DEFLATED = 1032
@@ -120,6 +120,8 @@ class NpzTable(Source):
             if not features:
                 return np.empty((len(next(iter(kept.values()))), 0)), kept
             chosen = self._table_of(features)
+            head = self._headers[chosen]
+            check_room(math.prod(head.shape) * head.dtype.itemsize, self.path)
             array = _member(archive, chosen, self.path)
             return _picked(array, features, self.groups[chosen], self.path), kept
 

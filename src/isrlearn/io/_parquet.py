@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.io._errors import TableError, reading, shown
-from isrlearn.io._source import BLOCK_BYTES, Source, as_text, objects
+from isrlearn.io._source import BLOCK_BYTES, Source, as_text, check_room, objects
 
 #: Limits on what a damaged footer can make the parser allocate.
 _THRIFT_LIMIT = 1 << 26
@@ -54,9 +54,10 @@ class ParquetTable(Source):
             self._schema, self.groups = schema, groups
         self.columns = self.features = tuple(self._place)
 
-    def _opened(self) -> Any:
+    def _opened(self, **options: Any) -> Any:
         return pyarrow().parquet.ParquetFile(
             self.path,
+            **options,
             thrift_string_size_limit=_THRIFT_LIMIT,
             thrift_container_size_limit=_THRIFT_LIMIT,
         )
@@ -94,13 +95,13 @@ class ParquetTable(Source):
         self, features: Sequence[str], labels: Sequence[str]
     ) -> tuple[NDArray, dict[str, NDArray]]:
         """Features in one array, filled block by block; labels as they are."""
-        needed = list(dict.fromkeys(self._place[name][0] for name in [*features, *labels]))
         with reading(self.path, "Parquet"):
             dtype = self._dtype(features)
+            check_room(self._n * len(features) * np.dtype(dtype).itemsize, self.path)
             X = np.empty((self._n, len(features)), dtype=dtype)
             kept: dict[str, list[Any]] = {name: [] for name in labels}
             n = 0
-            for batch in self._batches(needed, len(features)):
+            for batch in self._batches(features, labels):
                 rows = slice(n, n + len(batch))
                 if rows.stop > self._n:
                     break
@@ -110,31 +111,52 @@ class ParquetTable(Source):
                 n += len(batch)
             if n != self._n:
                 raise TableError(f"{self.path}: it says {self._n} rows and holds {n}")
-            pa = pyarrow()
-            return X, {
-                name: self._labels(pa.chunked_array(parts), name) for name, parts in kept.items()
-            }
+            return X, {name: self._labels(parts, name) for name, parts in kept.items()}
 
-    def _batches(self, needed: list[str], d: int) -> Iterator[Any]:
-        size = max(1024, BLOCK_BYTES // (8 * max(1, d)))
-        with self._opened() as file:
+    def _batches(self, features: Sequence[str], labels: Sequence[str]) -> Iterator[Any]:
+        needed = list(dict.fromkeys(self._place[name][0] for name in [*features, *labels]))
+        size = max(1024, BLOCK_BYTES // (8 * max(1, len(features))))
+        # Labels repeat: each is kept once, however long it is.
+        with self._opened(read_dictionary=list(labels)) as file:
             yield from file.iter_batches(batch_size=size, columns=needed, use_threads=False)
 
     def _dtype(self, features: Sequence[str]) -> type[np.floating]:
         """float32 where every column is that or half of it, else float64."""
+        found: type[np.floating] = np.float32
         for column in dict.fromkeys(self._place[name][0] for name in features):
             kind = self._schema.field(column).type
             kind = kind.value_type if column in self.groups else kind
+            kind = kind.value_type if self._types.is_dictionary(kind) else kind
+            if not self._is_number(kind):
+                raise self._not_a_number(column)
             if not (self._types.is_float32(kind) or self._types.is_float16(kind)):
-                return np.float64
-        return np.float32
+                found = np.float64
+        return found
+
+    def _is_number(self, kind: Any) -> bool:
+        checks = (
+            self._types.is_floating,
+            self._types.is_integer,
+            self._types.is_boolean,
+            self._types.is_decimal,
+        )
+        return any(check(kind) for check in checks)
+
+    def _not_a_number(self, column: str) -> TableError:
+        with self._opened() as file:
+            first = next(file.iter_batches(batch_size=64, columns=[column])).column(column)
+        i, value = next(((i, v.as_py()) for i, v in enumerate(first) if v.is_valid), (0, None))
+        return TableError(
+            f"{self.path}: column {shown(column)} holds {shown(value)}, not a number, in row "
+            f"{i + 1}; choose the columns that are features by name, pattern or range"
+        )
 
     def _fill(self, out: NDArray, batch: Any, features: Sequence[str], before: int) -> None:
         lists: dict[str, NDArray] = {}
         for j, name in enumerate(features):
             column, i = self._place[name]
             if i is None:
-                out[:, j] = self._numbers(batch.column(column), name, before)
+                out[:, j] = self._numbers(batch.column(column))
                 continue
             if column not in lists:
                 lists[column] = self._unfolded(batch.column(column), column, before)
@@ -144,45 +166,40 @@ class ParquetTable(Source):
         """Lists of one length as rows (n, m)."""
         width = len(self.groups[column])
         lengths = array.value_lengths().to_numpy(zero_copy_only=False)
-        wrong = np.flatnonzero(lengths != width)
+        wrong = np.flatnonzero((lengths != width) | array.is_null().to_numpy(zero_copy_only=False))
         if len(wrong):
             row = int(wrong[0])
             raise TableError(
                 f"{self.path}: the lists of column {shown(column)} must have {width} numbers, as "
                 f"the first one has; row {before + row + 1} has {shown(array[row].as_py())}"
             )
-        values = array.flatten()
-        return self._numbers(values, column, before * width, width).reshape(len(array), width)
+        return self._numbers(array.flatten()).reshape(len(array), width)
 
-    def _numbers(self, array: Any, name: str, before: int, width: int = 1) -> NDArray:
+    def _numbers(self, array: Any) -> NDArray:
         if self._types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        kind = array.type
-        is_number = self._types.is_integer(kind) or self._types.is_floating(kind)
-        if not (is_number or self._types.is_boolean(kind) or self._types.is_decimal(kind)):
-            i, value = next(((i, v.as_py()) for i, v in enumerate(array) if v.is_valid), (0, None))
-            raise TableError(
-                f"{self.path}: column {shown(name)} holds {shown(value)}, not a number, in row "
-                f"{(before + i) // width + 1}; choose the columns that are features by name, "
-                "pattern or range"
-            )
-        if self._types.is_decimal(kind) or self._types.is_boolean(kind):
+        if self._types.is_decimal(array.type) or self._types.is_boolean(array.type):
             array = array.cast(pyarrow().float64())
         return array.to_numpy(zero_copy_only=False)
 
-    def _labels(self, column: Any, name: str) -> NDArray:
+    def _labels(self, parts: list[Any], name: str) -> NDArray:
         """Labels as booleans, numbers or text; None where one is missing."""
-        kind = column.type
-        if self._types.is_dictionary(kind):
-            column = column.cast(kind.value_type)
-            kind = column.type
+        kind = parts[0].type
+        kind = kind.value_type if self._types.is_dictionary(kind) else kind
         if self._types.is_nested(kind):
             raise TableError(f"{self.path}: column {shown(name)} holds {kind}, not labels")
-        plain = self._types.is_integer(kind) or self._types.is_boolean(kind)
-        if not plain and not self._types.is_floating(kind):
-            column = column.cast(pyarrow().string())
-        if column.null_count and not self._types.is_floating(kind):
-            return objects(column.to_pylist())
-        if plain or self._types.is_floating(kind):
-            return column.to_numpy()
-        return as_text(column.to_pylist(), self.path, name)
+        if self._types.is_floating(kind):
+            return np.concatenate([self._numbers(part) for part in parts])
+        text = not (self._types.is_integer(kind) or self._types.is_boolean(kind))
+        values: list[Any] = []
+        for part in parts:
+            values += self._listed(part, text)
+        return objects(values) if None in values else as_text(values, self.path, name)
+
+    def _listed(self, part: Any, text: bool) -> list[Any]:
+        """Labels as Python's values; the same text is the same object."""
+        if not self._types.is_dictionary(part.type):
+            part = part.dictionary_encode()
+        names = part.dictionary
+        names = (names.cast(pyarrow().string()) if text else names).to_pylist()
+        return [None if i is None else names[i] for i in part.indices.to_pylist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,22 @@ class Source(ABC):
         self, features: Sequence[str], labels: Sequence[str]
     ) -> tuple[NDArray, dict[str, NDArray]]:
         """Features (n, d), float32 or float64, and each of the other columns (n,)."""
+
+
+def check_room(size: int, path: Path) -> None:
+    """Raise if an array of so many bytes cannot fit in this machine's memory.
+
+    A system that promises more than it has would otherwise end the process half-way.
+    """
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return
+    if size > memory:
+        raise TableError(
+            f"{path}: its features would take {size / 1e9:.3g} GB, and this machine has "
+            f"{memory / 1e9:.3g}; choose some of them, or use a .npy array, which is not read whole"
+        )
 
 
 def as_features(array: NDArray, path: Path) -> NDArray:

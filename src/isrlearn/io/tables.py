@@ -51,6 +51,13 @@ class Table:
         Labels, none missing.
     environments : ndarray of shape (n,) or None
         None or NaN where unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isrlearn.io import Table
+    >>> len(Table(Path("a.npy"), np.ones((3, 2)), ("f0", "f1"), named=False, n_columns=2))
+    3
     """
 
     path: Path

@@ -39,6 +39,20 @@ def table_for(
         As in :func:`isrlearn.io.read_table`.
     features : str or sequence of str, optional
         Which columns to take, in the model's order, where the model knows no names.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from isrlearn import ISRRegressor
+    >>> from isrlearn.io import ModelFile, write_columns
+    >>> from isrlearn.workflow import table_for
+    >>> reg = ISRRegressor(1).fit([[0, 1], [1, 1], [2, 3]], [0, 1, 2], environments=[0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "t.csv")
+    ...     write_columns(path, {"b": np.ones(2), "word": np.array(["x", "y"]), "a": np.zeros(2)})
+    ...     table_for(ModelFile(reg, ("a", "b")), path).X.tolist()
+    [[0.0, 1.0], [0.0, 1.0]]
     """
     source, d = open_table(path), model.estimator.n_features_in_
     if features is None and model.feature_names is None and source.named:
@@ -74,7 +88,24 @@ def labelled_table_for(
     features: str | Sequence[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
 ) -> Table:
-    """As :func:`table_for`, with labels and environments: of the model's columns by default."""
+    """As :func:`table_for`, with labels and environments: of the model's columns by default.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from isrlearn import ISRRegressor
+    >>> from isrlearn.io import ModelFile, write_columns
+    >>> from isrlearn.workflow import labelled_table_for
+    >>> reg = ISRRegressor(1).fit([[0, 1], [1, 1], [2, 3]], [0, 1, 2], environments=[0, 1, 1])
+    >>> known = {"columns": {"label": "y", "environment": "e"}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path, one = os.path.join(folder, "t.csv"), np.ones(1)
+    ...     write_columns(path, {"a": one, "b": one, "y": one, "e": np.array(["A"])})
+    ...     table = labelled_table_for(ModelFile(reg, ("a", "b"), known), path)
+    >>> table.y.tolist(), table.environments.tolist()
+    ([1.0], ['A'])
+    """
     known = model.metadata.get("columns", {})
     names = {"label": label, "environment": environment}
     for role, name in names.items():
@@ -92,6 +123,20 @@ def predict_table(model: ModelFile, table: Table) -> dict[str, NDArray]:
     model : ModelFile
     table : Table
         From :func:`table_for`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from isrlearn import ISRClassifier
+    >>> from isrlearn.io import ModelFile, Table
+    >>> from isrlearn.workflow import predict_table
+    >>> X, codes = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80)
+    >>> y, e = codes % 2, codes // 2 % 2
+    >>> model = ModelFile(ISRClassifier(n_spurious=1).fit(X, y, environments=e))
+    >>> table = Table(Path("a.npy"), X, ("f0", "f1"), False, 2, y, e)
+    >>> list(predict_table(model, table))
+    ['prediction', 'probability_0', 'probability_1']
     """
     estimator = nameless(model.estimator)
     if not hasattr(estimator, "predict"):
@@ -106,7 +151,16 @@ def predict_table(model: ModelFile, table: Table) -> dict[str, NDArray]:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Scores of a model's groups and, if asked for, of the same head with nothing removed."""
+    """Scores of a model's groups and, if asked for, of the same head with nothing removed.
+
+    Examples
+    --------
+    >>> from isrlearn.metrics import group_report
+    >>> from isrlearn.workflow import Evaluation
+    >>> report = group_report([0, 0, 1, 1], [0, 1, 1, 1], environments=["a", "b", "a", "b"])
+    >>> Evaluation(report).to_dict()["model"]["worst"]
+    0.0
+    """
 
     model: GroupReport
     baseline: GroupReport | None = None
@@ -134,6 +188,21 @@ def evaluate_table(
     train : Table, optional
         Training rows for a baseline: the model's own settings, but nothing is removed (plain
         empirical risk minimisation, with the same weights and penalty).
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from isrlearn import ISRClassifier
+    >>> from isrlearn.io import ModelFile, Table
+    >>> from isrlearn.workflow import evaluate_table
+    >>> X, codes = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80)
+    >>> y, e = codes % 2, codes // 2 % 2
+    >>> model = ModelFile(ISRClassifier(n_spurious=1).fit(X, y, environments=e))
+    >>> table = Table(Path("a.npy"), X, ("f0", "f1"), False, 2, y, e)
+    >>> evaluation = evaluate_table(model, table, train=table)
+    >>> evaluation.model.n, evaluation.baseline.n
+    (80, 80)
     """
     y, environments = labelled(table)
     estimator = model.estimator
@@ -160,6 +229,17 @@ def diagnose_table(
     """Diagnosis of a table with labels and environments.
 
     Parameters are those of :func:`isrlearn.diagnose`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from isrlearn.io import Table
+    >>> from isrlearn.workflow import diagnose_table
+    >>> X, codes = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200)
+    >>> table = Table(Path("a.npy"), X, ("f0", "f1"), False, 2, codes % 2, codes // 2 % 2)
+    >>> diagnose_table(table).task
+    'classification'
     """
     y, environments = labelled(table)
     return diagnose(table.X, y, environments, task=task, level=level, random_state=random_state)

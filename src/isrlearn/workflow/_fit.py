@@ -45,6 +45,18 @@ class Fitted:
         What was tried, where settings were chosen.
     metadata : dict
         Stored in the model file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from isrlearn.io import Table
+    >>> from isrlearn.workflow import fit_table
+    >>> X, codes = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80)
+    >>> table = Table(Path("a.npy"), X, ("f0", "f1"), False, 2, codes % 2, codes // 2 % 2)
+    >>> fitted = fit_table(table, settings={"head": "lda", "n_spurious": 1})
+    >>> fitted.to_dict()["n_spurious"], fitted.metadata["n_rows"], fitted.train.n
+    (1, 80, 80)
     """
 
     estimator: Any
@@ -76,6 +88,19 @@ def training_tables(
     """Training table and, with the same columns, validation table.
 
     Parameters are those of :func:`isrlearn.io.read_table`; `labels` go with the training table.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from isrlearn.io import write_columns
+    >>> from isrlearn.workflow import training_tables
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.csv")
+    ...     write_columns(path, {"x": np.arange(3.0), "y": np.arange(3), "e": np.arange(3)})
+    ...     train, validation = training_tables(path, label="y", environment="e")
+    >>> train.feature_names, validation
+    (('x',), None)
     """
     train = read_table(path, label=label, environment=environment, features=features, labels=labels)
     if validation is None:
