@@ -118,3 +118,66 @@ def test_five_thousand_rows_of_512_features_take_seconds():
     found = diagnose(X, y, e)
     assert time.process_time() - start < 8
     assert found.n_spurious == 1
+
+
+def difficult(name):
+    """Data that leave little to work with."""
+    rng = np.random.default_rng(0)
+    n = {"few rows": 24, "more features than rows": 100}.get(name, 400)
+    y, e = np.arange(n) % 2, np.arange(n) // 2 % 2
+    X = rng.normal(size=(n, 300 if name == "more features than rows" else 4))
+    X[:, 0] += 3.0 * e
+    if name == "redundant features":
+        X = np.column_stack([X, X[:, 1], np.full(n, 7.0)])
+    if name == "a feature that is the environment":
+        X[:, 0] = e
+    if name == "whole numbers":
+        X = np.round(10 * X).astype(int)
+    return X, y, e
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "few rows",
+        "more features than rows",
+        "redundant features",
+        "a feature that is the environment",
+        "whole numbers",
+    ],
+)
+def test_difficult_data_get_advice_that_can_be_followed(name):
+    X, y, e = difficult(name)
+    found = diagnose(X, y, e, n_bootstrap=10)
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.means.moved
+    assert found.n_spurious == 1
+    assert found.recommendation.parameters["method"] == "mean"
+    clf = ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=e)
+    assert clf.n_spurious_ == 1
+    # What is removed is the feature that moves.
+    assert abs(clf.spurious_basis_[0, 0]) > 0.5
+
+
+def test_one_dimension_stays_when_all_move():
+    rng = np.random.default_rng(0)
+    e = np.arange(900) % 9
+    X = rng.normal(size=(900, 3)) + 3 * rng.normal(size=(9, 3))[e]
+    found = diagnose(X, np.arange(900) // 9 % 2, e, n_bootstrap=0)
+    assert found.means.n_dimensions == 3
+    assert found.recommendation.parameters["n_spurious"] == 2
+    assert "everything-moves" in found.recommendation.codes
+
+
+def test_cells_of_one_row_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    with pytest.raises(ValueError, match="40 rows with an environment are in as many cells"):
+        diagnose(X, y, np.arange(40) // 2)
+
+
+def test_a_target_that_is_constant_in_an_environment():
+    X, e = np.random.default_rng(0).normal(size=(60, 4)), np.repeat([0, 1], 30)
+    found = diagnose(X, np.where(e, 2.5, 1.5), e, n_bootstrap=0)
+    assert np.isnan(found.information.label_before)
+    assert "they do not vary inside environments" in str(found)
+    assert found.target.moved

@@ -52,7 +52,10 @@ class Recommendation:
         """What to do, in a sentence."""
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         if "nothing-to-compare" in self.codes:
-            return "ISR cannot be used: no class can be compared between environments."
+            return (
+                "ISR cannot be used: no class can be compared between environments. Fit without "
+                "environments, which removes nothing."
+            )
         if "nothing-to-spare" in self.codes:
             return "Remove nothing: what changes cannot be spared."
         if self.parameters.get("n_spurious") == 0:
@@ -66,8 +69,12 @@ class Recommendation:
 
 def parameters(diagnosis: Diagnosis) -> dict[str, Any]:
     """Parameters of the estimator that suits what was found."""
+    if not diagnosis.cells.comparable:
+        return {"missing_environments": "single"}
     found: dict[str, Any] = {"n_spurious": diagnosis.n_spurious}
     if diagnosis.n_spurious == 0:
+        if diagnosis.cells.condition_on is not None:
+            found["condition_on"] = diagnosis.cells.condition_on
         return found
     if diagnosis.task == "classification":
         method = diagnosis.method

@@ -119,6 +119,11 @@ class _Data:
         cls, X: NDArray, classes: NDArray | None, target: NDArray | None, environments: NDArray
     ) -> _Data:
         moments = Moments.from_data(X, classes, environments, pooled=True)
+        if moments.dof < 1:
+            raise ValueError(
+                f"the {int(moments.count.sum())} rows with an environment are in as many cells, "
+                "one row each: their spread cannot be known. Merge environments."
+            )
         return cls(X, classes, target, environments, moments)
 
     @property
@@ -175,7 +180,9 @@ def _examined(
         target=target,
         requirements=requirements(means, covariances, E, len(compared)),
     )
-    by_means = _Subject(frame, frame.moments, picked, "mean", means.n_dimensions, None)
+    # One dimension at least must stay for a head to be fitted on.
+    rank = min(means.n_dimensions, found.n_features - 1)
+    by_means = _Subject(frame, frame.moments, picked, "mean", rank, None)
     by_covariances = _by_covariances(found, frame, per_cell)
     if by_covariances is not None:
         chosen = _measured(found, by_covariances, data, n_bootstrap, seed)

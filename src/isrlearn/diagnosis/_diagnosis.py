@@ -90,7 +90,7 @@ class Diagnosis:
         return Recommendation(
             estimator="ISRClassifier" if self.task == "classification" else "ISRRegressor",
             parameters=chosen,
-            unlabel=self.cells.left_out if self.n_spurious else (),
+            unlabel=self.cells.left_out if self.cells.comparable else (),
             findings=tuple(findings(self, chosen)),
         )
 

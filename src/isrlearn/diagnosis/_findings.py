@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from isrlearn.diagnosis._diagnosis import Diagnosis
     from isrlearn.diagnosis._means import MeanShift
 
+#: Cells or classes that a sentence names before it counts the others.
+_MOST_NAMED = 3
 #: Differences of accuracies below this are not worth a sentence.
 NOTABLE = 0.05
 
@@ -69,12 +71,14 @@ def _about_cells(d: Diagnosis) -> Iterator[Finding]:
             use = "Nothing is left to compare"
         yield Finding("single-class-environments", f"Environments with one class: {names}. {use}.")
     elif cells.empty:
-        names = ", ".join(f"{c.label!r} in {c.environment!r}" for c in cells.empty[:3])
-        more = f" and {len(cells.empty) - 3} more" if len(cells.empty) > 3 else ""
+        names = ", ".join(f"{c.label!r} in {c.environment!r}" for c in cells.empty[:_MOST_NAMED])
+        left = len(cells.empty) - _MOST_NAMED
+        more = f" and {left} more" if left > 0 else ""
         yield Finding("empty-cells", f"Cells without rows: class {names}{more}.")
     if cells.small:
-        names = ", ".join(_cell(c) for c in cells.small[:3])
-        more = f", and {len(cells.small) - 3} more" if len(cells.small) > 3 else ""
+        names = ", ".join(_cell(c) for c in cells.small[:_MOST_NAMED])
+        left = len(cells.small) - _MOST_NAMED
+        more = f", and {left} more" if left > 0 else ""
         yield Finding("small-cells", f"Cells of fewer than ten rows: {names}{more}.")
 
 
@@ -99,6 +103,13 @@ def _about_means(d: Diagnosis, means: MeanShift) -> Iterator[Finding]:
         return
     if not means.moved:
         yield Finding("means-equal", f"{what} do not move (p = {means.p_value:.2g}).")
+        return
+    if means.n_dimensions >= d.n_features:
+        yield Finding(
+            "everything-moves",
+            f"{what} move along all {d.n_features} dimensions: nothing that stays the same is "
+            "left. The one that moves least is kept; do not expect much of it.",
+        )
         return
     E = len(d.cells.compared_environments)
     dimensions = _count(means.n_dimensions, "dimension")
@@ -130,11 +141,13 @@ def _about_covariances(d: Diagnosis) -> Iterator[Finding]:
             "invariant directions too.",
         )
         return
-    for short in covariances.uncompared:
+    for i, short in enumerate(covariances.uncompared[:_MOST_NAMED]):
+        left = len(covariances.uncompared) - _MOST_NAMED
+        more = f" (nor those of {left} more classes)" if i + 1 == _MOST_NAMED and left > 0 else ""
         yield Finding(
             "covariances-not-compared",
-            f"Covariances of class {short.cell.label!r} cannot be compared: {short.cell.n} rows "
-            f"in environment {short.cell.environment!r}, {short.needed} needed.",
+            f"Covariances of class {short.cell.label!r} cannot be compared{more}: {short.cell.n} "
+            f"rows in environment {short.cell.environment!r}, {short.needed} needed.",
         )
     if covariances.heavy_tailed:
         yield Finding(

@@ -18,6 +18,8 @@ from isrlearn.core.whiten import Whitening, reliable_coordinates
 
 #: Most coordinates that are looked at, whatever the number of features.
 MOST_COORDINATES = 200
+#: Variance, of coordinates whose variance should be one, below which there is none.
+_REDUNDANT = 1e-3
 #: Most rows that are looked at one by one; moments are always those of all the rows.
 MOST_ROWS = 10_000
 
@@ -160,7 +162,14 @@ def _few_coordinates(moments: Moments, whitening: Whitening) -> NDArray[np.float
         rows = mean_shifts(moments).means @ whitening.factor
         shifts = np.linalg.svd(rows, full_matrices=False)[2][:rank].T
         functionals = np.hstack([shifts, functionals[:, : MOST_COORDINATES - rank]])
-    return whitening.factor @ np.linalg.qr(functionals)[0]
+    return _varying(whitening.factor @ np.linalg.qr(functionals)[0], scatter, moments.dof)
+
+
+def _varying(factor: NDArray, scatter: NDArray, dof: float) -> NDArray[np.float64]:
+    """The coordinates without those that a redundant feature adds: they hold rounding alone."""
+    values, vectors = linalg.eigh(factor.T @ scatter @ factor / dof)
+    real = values > _REDUNDANT
+    return factor if real.all() else factor @ vectors[:, real][:, ::-1]
 
 
 def _sample(k: NDArray, e: NDArray, count: NDArray, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -193,7 +193,10 @@ def _allows_covariances(probe: Moments, classes: NDArray) -> bool:
 
 
 def _residuals(frame: Frame, fold: Fold, basis: NDArray, target: NDArray) -> NDArray:
-    """Squared error of each row over the variance of its environment, of ridge regression there."""
+    """Squared error of each row over the variance of its environment, of ridge regression there.
+
+    NaN where the target does not vary.
+    """
     Z, e = removed(frame.rows, basis), frame.environments
     train = np.ones(len(Z), bool)
     train[fold.test] = False
@@ -204,7 +207,8 @@ def _residuals(frame: Frame, fold: Fold, basis: NDArray, target: NDArray) -> NDA
         test = fold.test[tried]
         coef = ridge(Z[rows] - centre, target[rows] - level)
         error = target[test] - level - (Z[test] - centre) @ coef
-        share[tried] = error**2 / np.var(target[e == place])
+        variance = np.var(target[e == place])
+        share[tried] = error**2 / variance if variance > 0 else np.nan
     return share
 
 

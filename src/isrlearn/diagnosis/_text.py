@@ -134,7 +134,7 @@ def _information(found: Information, task: str, *, removed: bool) -> Iterator[tu
         place += f" before, {found.environment_after:.3f} after"
     label = f"{found.score} inside environments {label}"
     if found.label_before != found.label_before:
-        label = "cannot be told: no environment has two classes"
+        label = "cannot be told: they do not vary inside environments"
     yield "Are labels lost?" if removed else "Can labels be told?", label
     place = f"{told} with balanced accuracy {place}; chance {found.environment_chance:.3f}"
     yield "Is the environment gone?" if removed else "Can environments be told?", place

@@ -85,6 +85,8 @@ def unseen_score(
         train = np.flatnonzero(np.isin(frame.environments, kept))
         for place in out:
             test = np.flatnonzero(frame.environments == place)
+            if target is not None and np.ptp(target[test]) == 0:
+                continue  # there is no variance to explain
             scores.append(
                 [
                     _balanced(frame, b, train, test)
@@ -93,6 +95,8 @@ def unseen_score(
                     for b in (basis[:, :0], basis)
                 ]
             )
+    if not scores:
+        return None
     before, after = np.mean(scores, axis=0)
     return Unseen("balanced accuracy" if target is None else "R²", float(before), float(after))
 
