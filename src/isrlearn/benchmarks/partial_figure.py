@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from isrlearn.benchmarks.figures import _legend, _saved, require_matplotlib
+from isrlearn.benchmarks.figures import _saved, require_matplotlib
 
 if TYPE_CHECKING:
     from isrlearn.benchmarks.partial_curves import Curve
@@ -36,7 +36,7 @@ def labels_figure(
     curves = list(curves)
     # Text stays text in the SVG: searchable, and a tenth of the size.
     with rc_context({"svg.hashsalt": "isrlearn", "svg.fonttype": "none", "font.size": 9}):
-        figure = figure_type(figsize=(4.2 * len(titles), 3.4), layout="constrained")
+        figure = figure_type(figsize=(4.6 * max(len(titles), 2), 3.7), layout="constrained")
         axes = figure.subplots(1, len(titles), squeeze=False, sharey=True)
         for axis, (dataset, title) in zip(axes.flat, titles.items(), strict=True):
             for method, label in labels.items():
@@ -50,7 +50,8 @@ def labels_figure(
             _dress(axis, sorted({c.fraction for c in curves}))
             axis.set_title(title)
         axes.flat[0].set_ylabel("Test accuracy")
-        _legend(figure, axes)
+        handles, names = axes.flat[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=len(labels), frameon=False)
         return {"figure.png": _saved(figure, "png"), "figure.svg": _saved(figure, "svg")}
 
 

@@ -44,7 +44,7 @@ _HEAD = {"C": 0.01, "class_weight": "balanced"}
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "isr": ("ISR-Mean", _HEAD),
     "reweighting": (
-        "groups reweighted, nothing removed",
+        "groups reweighted",
         {"C": 0.01, "n_spurious": 0, "group_weight": "balanced"},
     ),
     "plain": ("nothing removed", {**_HEAD, "n_spurious": 0}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isrlearn.diagnosis._findings import NOTABLE, Finding
+from isrlearn.diagnosis._findings import Finding, notably_better
 
 if TYPE_CHECKING:
     from isrlearn.diagnosis._diagnosis import Diagnosis
@@ -94,11 +94,11 @@ def parameters(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _weights(diagnosis: Diagnosis) -> dict[str, str]:
     """Weights of the head that lift the worst group by more than a little."""
-    scores = {h.weight: h.worst for h in diagnosis.heads if h.removed == (diagnosis.n_spurious > 0)}
+    scores = {h.weight: h for h in diagnosis.heads if h.removed == (diagnosis.n_spurious > 0)}
     if not scores:
         return {}
     best: str | None = None
     for weight in ("class", "group"):
-        if scores[weight] - scores[best] >= NOTABLE:
+        if notably_better(scores[weight], scores[best]):
             best = weight
     return {} if best is None else {f"{best}_weight": "balanced"}

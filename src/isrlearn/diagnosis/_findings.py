@@ -10,6 +10,7 @@ from isrlearn.diagnosis._stability import STABLE
 
 if TYPE_CHECKING:
     from isrlearn.diagnosis._diagnosis import Diagnosis
+    from isrlearn.diagnosis._heads import HeadScore
     from isrlearn.diagnosis._means import MeanShift
 
 #: Cells or classes that a sentence names before it counts the others.
@@ -177,8 +178,11 @@ def _about_covariances(d: Diagnosis) -> Iterator[Finding]:
         )
         yield Finding("covariances-move-everywhere", text)
         return
-    if d.method == "mean":
-        text += " They add nothing to what the means show."
+    if d.method == "mean" and d.means is not None:
+        if covariances.n_dimensions_joint > d.means.n_dimensions:
+            text += " They are not relied on: that is little more than noise can be."
+        else:
+            text += " They add nothing to what the means show."
     yield Finding("covariances-move", text)
     if covariances.weak and d.method != "mean":
         yield Finding(
@@ -241,7 +245,7 @@ def _about_heads(d: Diagnosis, chosen: dict[str, Any]) -> Iterator[Finding]:
     counts = [sum(row) + n for row, n in zip(d.cells.count, d.cells.unlabelled, strict=True)]
     share = dict(zip(d.cells.classes, (n / sum(counts) for n in counts), strict=True))
     rare = share[plain.worst_group[0]] < 1 / len(share)
-    if rare and balanced.worst - plain.worst >= NOTABLE:
+    if rare and notably_better(balanced, plain):
         yield Finding(
             "class-prior",
             f"The worst group, {_group(plain.worst_group)}, fails because the class is rare "
@@ -257,22 +261,27 @@ def _about_heads(d: Diagnosis, chosen: dict[str, Any]) -> Iterator[Finding]:
         )
     if not removed:
         return
-    weights = max(scores[False, w].worst for w in ("class", "group"))
-    both = max(scores[True, w].worst for w in (None, "class", "group"))
-    without = max(weights, scores[False, None].worst)
-    if weights - both >= NOTABLE:
+    weights = max((scores[False, w] for w in ("class", "group")), key=lambda h: h.worst)
+    both = max((scores[True, w] for w in (None, "class", "group")), key=lambda h: h.worst)
+    without = max(weights.worst, scores[False, None].worst)
+    if notably_better(weights, both):
         yield Finding(
             "weights-alone",
             f"In the environments seen here, balanced weights without any removal do better in "
-            f"the worst group ({weights:.2f} against {both:.2f}).",
+            f"the worst group ({weights.worst:.2f} against {both.worst:.2f}).",
         )
-    elif both - without < NOTABLE / 2:
+    elif both.worst - without < NOTABLE / 2:
         yield Finding(
             "no-gain-here",
-            f"In the environments seen here nothing is gained (worst group {both:.2f} with the "
-            f"removal, {without:.2f} without): it pays where the environment changes after "
+            f"In the environments seen here nothing is gained (worst group {both.worst:.2f} with "
+            f"the removal, {without:.2f} without): it pays where the environment changes after "
             "training.",
         )
+
+
+def notably_better(one: HeadScore, other: HeadScore) -> bool:
+    """Whether a head does better in its worst group, by more than a little and more than noise."""
+    return one.worst - other.worst >= max(NOTABLE, one.worst_error, other.worst_error)
 
 
 def _cell(cell: Any) -> str:

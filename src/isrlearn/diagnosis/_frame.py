@@ -143,26 +143,42 @@ def _few_coordinates(moments: Moments, whitening: Whitening) -> NDArray[np.float
     """Whitening factor (d, p), with p at most as large as is quick to work with.
 
     Coordinates come in the order of the principal components they are made of, so that the
-    first few are those of most variance. Where there are too many, the directions along which
-    means move most come before them: they must not be lost among features of little variance.
+    first few are those of most variance.
     """
     d, p = whitening.factor.shape
-    if p < d and p <= MOST_COORDINATES:
-        return whitening.factor  # made of principal components in their order
-    # Of standardised features, all of which are compared whatever their units.
     scatter = moments.total_scatter()
+    if p > MOST_COORDINATES:
+        return whitening.factor @ _leading_functionals(moments, whitening, scatter)
+    if p < d:
+        return whitening.factor  # made of principal components in their order
+    # Of standardised features: whatever their units, all of them are compared.
     scale = np.sqrt(np.diag(scatter))
     scale = np.where(scale > 0, scale, 1.0)
     vectors = linalg.eigh(scatter / scale / scale[:, None])[1][:, ::-1]
     # x / scale @ vectors, as a function of the whitened coordinates.
     functionals = whitening.inverse @ (vectors / scale[:, None])
-    if p > MOST_COORDINATES:
-        # Those beyond the rank are noise picked for its size: it would mislead later tests.
-        rank = min(mean_rank(moments).rank, MOST_COORDINATES // 2)
-        rows = mean_shifts(moments).means @ whitening.factor
-        shifts = np.linalg.svd(rows, full_matrices=False)[2][:rank].T
-        functionals = np.hstack([shifts, functionals[:, : MOST_COORDINATES - rank]])
     return _varying(whitening.factor @ np.linalg.qr(functionals)[0], scatter, moments.dof)
+
+
+def _leading_functionals(
+    moments: Moments, whitening: Whitening, scatter: NDArray
+) -> NDArray[np.float64]:
+    """Orthonormal functions (p, m) of too many whitened coordinates, those that matter most.
+
+    The directions along which means move, those along which classes differ, and the leading
+    principal components: the first two must not be lost among features of little variance.
+    """
+    d, m = len(scatter), MOST_COORDINATES
+    # Directions beyond the rank are noise picked for its size: it would mislead later tests.
+    rank = min(mean_rank(moments).rank, m // 4)
+    shifts = np.linalg.svd(mean_shifts(moments).means @ whitening.factor, full_matrices=False)[2]
+    means = moments.by_class()[1] @ whitening.factor
+    classes = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2]
+    classes = classes[: min(len(means) - 1, m // 4)]
+    components = linalg.eigh(scatter, subset_by_index=[d - m, d - 1])[1][:, ::-1]
+    # x @ components, as a function of the whitened coordinates.
+    functionals = np.hstack([shifts[:rank].T, classes.T, whitening.inverse @ components])
+    return np.linalg.qr(functionals[:, :m])[0]
 
 
 def _varying(factor: NDArray, scatter: NDArray, dof: float) -> NDArray[np.float64]:

@@ -38,10 +38,12 @@ class HeadScore:
         Accuracy in the worst group, a class in an environment.
     worst_group : tuple
         Its class and environment.
+    n : int
+        Rows of that group that were tried.
 
     Examples
     --------
-    >>> HeadScore(True, "class", 0.95, 0.91, ("waterbird", "land")).worst_group
+    >>> HeadScore(True, "class", 0.95, 0.91, ("waterbird", "land"), 56).worst_group
     ('waterbird', 'land')
     """
 
@@ -50,6 +52,13 @@ class HeadScore:
     average: float
     worst: float
     worst_group: tuple[Any, Any]
+    n: int
+
+    @property
+    def worst_error(self) -> float:
+        """Standard error of the accuracy in the worst group, with a prior row on either side."""
+        share = (self.worst * self.n + 1) / (self.n + 2)
+        return float(np.sqrt(share * (1 - share) / (self.n + 2)))
 
 
 def head_scores(
@@ -151,4 +160,5 @@ def _score(frame: Frame, without: bool, weight: str | None, right: NDArray) -> H
         float(seen @ accuracy / seen.sum()),
         float(accuracy[worst]),
         (label(frame.moments.classes[k]), label(frame.moments.environments[e])),
+        int(tried[worst]),
     )

@@ -91,7 +91,9 @@ def information(
     n, E = len(frame.rows), len(frame.moments.environments)
     told = np.full((2, n), np.nan)  # the environment: right or wrong, before and after
     known = np.full((2, n), np.nan)  # the label: right or wrong, or the variance not explained
-    quadratic = True
+    # Covariances of a regression change along invariant directions too: they are not held
+    # against it.
+    quadratic = target is None
     for fold in folds:
         quadratic = quadratic and _allows_covariances(fold.probe, classes)
         for after, basis in enumerate((fold.basis[:, :0], fold.basis)):
