@@ -41,7 +41,7 @@ _MODULE_OF = {
     "load": "io",
     "save": "io",
 }
-_SUBMODULES = {"baselines", "core", "datasets", "io", "metrics", "search"}
+_SUBMODULES = {"baselines", "core", "datasets", "io", "metrics", "search", "torch"}
 
 
 def __getattr__(name: str) -> Any:

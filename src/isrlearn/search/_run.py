@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import joblib
 from threadpoolctl import threadpool_limits
 
+from isrlearn._progress import progress
 from isrlearn.search._jobs import Job
-from isrlearn.search._progress import progress
 from isrlearn.search._scores import Score
 from isrlearn.search._splits import Split
 
@@ -38,7 +38,8 @@ def score_all(
     side by side with one each. So what is computed does not depend on `n_jobs`, to the last bit.
     """
     table: list[list[Any]] = [[None] * len(splits) for _ in range(n_points)]
-    with progress(n_points * len(splits), shown=verbose > 0) as advance:
+    total = n_points * len(splits)
+    with progress(total, "settings × splits", shown=verbose > 0) as advance:
         for column, split in enumerate(splits):
             prepared = prepare(split)
             jobs = prepared.jobs()

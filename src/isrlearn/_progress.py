@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A function that counts settings done, drawn as a bar if `shown` and on a terminal.
+def progress(total: int | None, what: str, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A function that counts what is done, drawn as a bar if `shown` and on a terminal.
 
-    Rich draws it; without that package there is no bar.
+    Rich draws it; without that package there is no bar. A total of None is not known.
     """
     if not shown or not sys.stderr.isatty():
         yield lambda done: None
@@ -22,7 +22,7 @@ def progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
     except ImportError:
         yield lambda done: None
         return
-    columns = ("settings × splits", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
         yield lambda done: bar.advance(task, done)
