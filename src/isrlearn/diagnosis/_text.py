@@ -30,7 +30,7 @@ def report(d: Diagnosis) -> str:
         *_cells(d),
         "",
     ]
-    for question, answer in _answers(d):
+    for question, answer in answers(d):
         lines += _entry(question, answer)
     if d.heads:
         lines += ["", *_heads(d)]
@@ -65,7 +65,7 @@ def _cells(d: Diagnosis) -> list[str]:
     return _table(rows, numbers=set(range(1, len(head))))
 
 
-def _answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
+def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
     """Every question that has an answer."""
     if d.means is None:
         yield "Can anything be compared?", "no: no class is seen in two environments"

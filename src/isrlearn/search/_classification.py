@@ -77,14 +77,23 @@ class Classification:
 
     def __call__(self, job: Job) -> list[tuple[int, Score]]:
         """Scores of the members of a job."""
+        return [
+            (i, Score.of_hits(predicted == self.truth, self.groups))
+            for i, predicted in self._codes(job)
+        ]
+
+    def predictions(self, job: Job) -> Iterator[tuple[int, NDArray]]:
+        """Class of each held-out row, for the members of a job."""
+        for i, codes in self._codes(job):
+            yield i, self.moments.classes[codes]
+
+    def _codes(self, job: Job) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Predicted positions among the classes."""
         erased = self.reduced.erased(job.subspace, job.scale)
-        scores = []
         for members in by_weighting(self.estimators, job.members).values():
             for i, outputs in self._outputs(members, job, erased):
                 two = outputs.shape[1] == 1
-                predicted = (outputs[:, 0] > 0).astype(int) if two else outputs.argmax(axis=1)
-                scores.append((i, Score.of_hits(predicted == self.truth, self.groups)))
-        return scores
+                yield i, (outputs[:, 0] > 0).astype(int) if two else outputs.argmax(axis=1)
 
     def _outputs(
         self, members: list[int], job: Job, erased: Erased

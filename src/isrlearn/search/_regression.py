@@ -67,12 +67,16 @@ class Regression:
 
     def __call__(self, job: Job) -> list[tuple[int, Score]]:
         """Scores of the members of a job."""
-        erased = self.reduced.erased(job.subspace, job.scale)
         return [
             (i, Score.of_errors(predicted - self.test.y, self.groups))
-            for members in by_weighting(self.estimators, job.members).values()
-            for i, predicted in self._predicted(members, job, erased)
+            for i, predicted in self.predictions(job)
         ]
+
+    def predictions(self, job: Job) -> Iterator[tuple[int, NDArray]]:
+        """Target of each held-out row, for the members of a job."""
+        erased = self.reduced.erased(job.subspace, job.scale)
+        for members in by_weighting(self.estimators, job.members).values():
+            yield from self._predicted(members, job, erased)
 
     def _predicted(
         self, members: list[int], job: Job, erased: Erased
