@@ -109,7 +109,10 @@ def test_a_seed_gives_one_guess_and_names_of_classes_do_not_matter(digits, strat
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"strategy": "magic"}, "strategy must be one of 'errors', 'clusters'; got 'magic'"),
+        (
+            {"strategy": "magic"},
+            "strategy must be one of 'labels', 'errors', 'clusters'; got 'magic'",
+        ),
         ({"C": -1.0}, "C must be a number"),
         ({"cv": 1}, "cv=1 must be at least 2"),
         ({"strategy": "clusters", "n_environments": 1}, "n_environments must be a number in"),
@@ -128,3 +131,59 @@ def test_a_head_without_errors_says_so():
         infer_environments(X, np.repeat([0, 1], 20), random_state=0)
     with pytest.raises(ValueError, match="only one class"):
         infer_environments(X, np.zeros(40))
+
+
+def partly(data, every):
+    known = data.environments.astype(object)
+    known[np.arange(len(known)) % every > 0] = None
+    return known
+
+
+def test_some_labels_tell_the_others(birds):
+    train = birds.train
+    known = partly(train, 10)
+    filled = infer_environments(train.X, train.y, environments=known, random_state=0)
+    told = known == train.environments
+    np.testing.assert_array_equal(filled[told], train.environments[told])
+    rest = type(train)(train.X[~told], train.y[~told], train.environments[~told])
+    guess = infer_environments(train.X, train.y, random_state=0)
+    assert min(information(filled[~told], rest)) > min(information(guess[~told], rest)) + 0.05
+
+
+def test_filling_in_keeps_what_full_labels_gain(digits):
+    """A tenth of the labels, filled in, is worth the whole; not filled in, it is not."""
+    train, test = digits.train, digits.test
+    known = partly(train, 10)
+    filled = infer_environments(train.X, train.y, environments=known, random_state=0)
+
+    def worst(environments):
+        model = ISRClassifier(n_spurious=1, C=0.01, class_weight="balanced")
+        model.fit(train.X, train.y, environments=environments)
+        return worst_group_accuracy(test.y, model.predict(test.X), test.environments)
+
+    assert worst(filled) > worst(train.environments) - 0.03
+    assert worst(filled) > worst(known) + 0.03
+
+
+def test_numbers_and_missing_numbers_are_kept_as_they_are(digits):
+    train = digits.train
+    codes = np.where(train.environments == "blue paper", 7.0, 3.0)
+    known = np.where(np.arange(len(codes)) % 5 == 0, codes, np.nan)
+    filled = infer_environments(train.X, train.y, environments=known, random_state=0)
+    assert filled.dtype == float
+    assert (filled == codes).mean() > 0.97
+    np.testing.assert_array_equal(infer_environments(train.X, train.y, environments=codes), codes)
+
+
+def test_too_few_labels_are_an_error_that_counts_them(digits):
+    train = digits.train
+    known = np.full(len(train.y), None, dtype=object)
+    known[:3] = train.environments[:3]
+    with pytest.raises(ValueError, match="3 of 'yellow paper'"):
+        infer_environments(train.X, train.y, environments=known)
+    with pytest.raises(ValueError, match="none at all"):
+        infer_environments(train.X, train.y, environments=np.full(len(train.y), None))
+    with pytest.raises(ValueError, match="'labels' needs environments"):
+        infer_environments(train.X, train.y, strategy="labels")
+    with pytest.raises(ValueError, match="'errors' takes no environments"):
+        infer_environments(train.X, train.y, strategy="errors", environments=known)

@@ -1,4 +1,4 @@
-"""Environments nobody labelled: two published guesses."""
+"""Environments nobody labelled, or only for some of the rows."""
 
 from __future__ import annotations
 
@@ -11,32 +11,40 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
 from isrlearn import _validation as check
+from isrlearn.core.labels import MISSING, encode
+
+#: Inverse penalties to choose from when environments are told by those known.
+_PENALTIES = (0.001, 0.01, 0.1, 1.0)
+_CLASS_WEIGHT = 10.0
 
 
 def infer_environments(
     X: ArrayLike,
     y: ArrayLike,
     *,
-    strategy: str = "errors",
+    environments: ArrayLike | None = None,
+    strategy: str | None = None,
     n_environments: int = 2,
     n_components: int = 1,
     C: float | None = None,
     cv: int = 5,
     random_state: int | np.random.RandomState | None = None,
 ) -> NDArray[Any]:
-    """A guess at the environment of each row, where nobody wrote it down.
+    """A guess at the environment of each row where nobody wrote it down.
 
-    A heuristic: environments cannot be told from other variation inside a class without
-    assumptions. Both strategies look for what a model trained on the labels leans on, and are
-    right as far as that is the shortcut. Check the guess where you can: look at rows of each
-    environment, label a few by hand, compare ``isrlearn.metrics`` on held-out groups.
+    A heuristic. With labels for *some* of the rows it learns from them, and is as good as the
+    environment can be told from features and class. With none, environments cannot be told from
+    other variation inside a class without assumptions: the strategies "errors" and "clusters" look
+    for what a model trained on the classes leans on, and are right as far as that is the
+    shortcut. Check the guess where you can: look at rows of each environment, label a few by
+    hand, compare ``isrlearn.metrics`` on held-out groups.
 
     Parameters
     ----------
@@ -44,7 +52,14 @@ def infer_environments(
         Features of the training rows.
     y : array-like of shape (n_samples,)
         Their classes.
-    strategy : {"errors", "clusters"}, default="errors"
+    environments : array-like of shape (n_samples,), optional
+        What is known of them; None or NaN where it is not. Known ones are kept.
+    strategy : {"labels", "errors", "clusters"}, optional
+        By default "labels" if `environments` is given, and "errors" if not.
+
+        "labels": logistic regression of the environment on standardised features and the class,
+        its penalty chosen by cross-validation, from the rows whose environment is known.
+
         "errors": rows that a strongly penalised, class-balanced logistic regression gets "wrong"
         against those it gets "right", each predicted by a fit on other rows. A head kept simple
         takes the easiest cue, so what it gets wrong are rows where that cue misleads: the error
@@ -59,19 +74,20 @@ def infer_environments(
     n_components : int, default=1
         Directions for "clusters".
     C : float, optional
-        Inverse penalty for "errors", on standardised features; default: one over the number of
-        rows.
+        Inverse penalty for "labels" and "errors", on standardised features; default: the best of
+        0.001, 0.01, 0.1 and 1 for "labels", one over the number of rows for "errors".
     cv : int, default=5
-        Folds for "errors".
+        Folds for "labels" and "errors".
     random_state : int, RandomState instance or None, default=None
         Deals the rows to folds, or starts the mixtures.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        "right" or "wrong", or 0, …, n_environments - 1. Every class has rows in every
-        environment. Environments made from errors mean the same in all classes only in the sense
-        of a cue that helps or misleads; ISR compares inside a class, where that is enough.
+        Names of environments for "labels", "right" or "wrong" for "errors", 0, …,
+        n_environments - 1 for "clusters". Every class has rows in every environment, unless the
+        labels show none. Environments made from errors mean the same in all classes only in the
+        sense of a cue that helps or misleads; ISR compares inside a class, where that is enough.
 
     Examples
     --------
@@ -83,13 +99,33 @@ def infer_environments(
     >>> wrong_paper = train.environments[odd] == "blue paper"
     >>> float(((guess[odd] == "wrong") == wrong_paper).mean()) > 0.97
     True
+
+    With one label in ten:
+
+    >>> known = train.environments.astype(object)
+    >>> known[np.arange(len(known)) % 10 > 0] = None
+    >>> filled = infer_environments(train.X, train.y, environments=known, random_state=0)
+    >>> float((filled == train.environments).mean()) > 0.97
+    True
     """
-    check.check_choice("strategy", strategy, tuple(_STRATEGIES))
+    if strategy is None:
+        strategy = "errors" if environments is None else "labels"
+    check.check_choice("strategy", strategy, ("labels", *_STRATEGIES))
+    if (strategy == "labels") != (environments is not None):
+        raise ValueError(
+            f"strategy={strategy!r} "
+            + ("needs environments" if environments is None else "takes no environments")
+            + "; 'labels' learns from known ones, 'errors' and 'clusters' do without"
+        )
     features, labels = check_X_y(X, y, dtype=np.float64)
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y has only one class, {classes[0]!r}; there is no label to lean on")
+    rng = check_random_state(random_state)
+    if environments is not None:
+        known = check.check_environments(environments, len(features), "raise", part=True)
+        return _filled(features, codes, known, C, cv, rng)
     guess = _STRATEGIES[strategy](
         features,
         codes,
@@ -97,10 +133,55 @@ def infer_environments(
         n_components=n_components,
         C=C,
         cv=cv,
-        rng=check_random_state(random_state),
+        rng=rng,
     )
     _check_guess(classes, codes, guess)
     return guess
+
+
+def _filled(
+    X: NDArray,
+    codes: NDArray,
+    environments: NDArray,
+    C: float | None,
+    cv: int,
+    rng: np.random.RandomState,
+) -> NDArray[Any]:
+    """Environments with the unknown ones told from features and class."""
+    names, e = encode(environments)
+    known = e != MISSING
+    if known.all():
+        return names[e]
+    least = int(np.bincount(e[known], minlength=1).min())
+    if len(names) < 2 or (C is None and least < max(cv, 2)):
+        counts = ", ".join(
+            f"{n} of {v!r}" for v, n in zip(names.tolist(), np.bincount(e[known]), strict=True)
+        )
+        raise ValueError(
+            f"too few rows with an environment to tell the others by ({counts or 'none at all'}): "
+            f"at least two environments are needed, with {max(cv, 2)} rows each (cv={cv!r}) to "
+            "choose the penalty by; label more rows, or give fewer folds or a C"
+        )
+    # Classes weigh much and are hardly penalised: the share of an environment goes with them.
+    indicators = _CLASS_WEIGHT * LabelBinarizer().fit_transform(codes)
+    A = np.hstack([StandardScaler().fit_transform(X), indicators])
+    if C is None:
+        folds = StratifiedKFold(cv, shuffle=True, random_state=rng)
+        C = _best_penalty(A[known], e[known], folds)
+    check.check_between("C", C, np.finfo(float).tiny, np.inf)
+    e[~known] = LogisticRegression(C=C, max_iter=1000).fit(A[known], e[known]).predict(A[~known])
+    return names[e]
+
+
+def _best_penalty(A: NDArray, e: NDArray, folds: StratifiedKFold) -> float:
+    """Inverse penalty with the best cross-validated likelihood."""
+    losses = [
+        cross_val_score(
+            LogisticRegression(C=C, max_iter=1000), A, e, cv=folds, scoring="neg_log_loss"
+        ).mean()
+        for C in _PENALTIES
+    ]
+    return _PENALTIES[int(np.argmax(losses))]
 
 
 def _errors(

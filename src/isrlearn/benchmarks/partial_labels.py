@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn import ISRClassifier
+from isrlearn import ISRClassifier, infer_environments
 from isrlearn.benchmarks.evaluate import Failure
 from isrlearn.benchmarks.files import write_beside
 from isrlearn.benchmarks.partial_curves import Curve, curve_table, curves
@@ -43,12 +43,15 @@ DATASETS: Mapping[str, tuple[str, Callable[..., Splits]]] = {
 _HEAD = {"C": 0.01, "class_weight": "balanced"}
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "isr": ("ISR-Mean", _HEAD),
+    "isr-filled": ("ISR-Mean, environments filled in", _HEAD),
     "reweighting": (
         "groups reweighted",
         {"C": 0.01, "n_spurious": 0, "group_weight": "balanced"},
     ),
     "plain": ("nothing removed", {**_HEAD, "n_spurious": 0}),
 }
+#: Methods before which unknown environments are told from those known (`infer_environments`).
+_FILLED = ("isr-filled",)
 FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.05)
 _ATTRIBUTES = {"worst group": "worst", "average": "average"}  # of a GroupReport
 SCORES = tuple(_ATTRIBUTES)
@@ -136,7 +139,8 @@ class LabelsResult:
 
     def tables(self) -> list[Table]:
         """One table a data set: methods and scores down, shares of labels across."""
-        changes = ("isr",) if "isr" in self.plan.methods and 1.0 in self.plan.fractions else ()
+        compared = [m for m in ("isr", "isr-filled") if m in self.plan.methods]
+        changes = tuple(compared) if 1.0 in self.plan.fractions else ()
         return [
             curve_table([c for c in self.curves if c.dataset == name], title, self.labels, changes)
             for name, title in self.titles.items()
@@ -190,7 +194,8 @@ def write_partial_labels(
     notes = [
         f"Test accuracy, mean over {result.plan.n_draws} draws of the data and of the rows whose "
         "environment is known, ± half the 95 % interval of that mean. The head is fitted on all "
-        "rows, the subspace found on those with an environment; settings are the same for every "
+        "rows, the subspace found on those with an environment, after the others were filled in "
+        "from features and class where the row says so; settings are the same for every "
         "share of labels. A class without a labelled row in some environment is not compared."
     ]
     if command:
@@ -226,6 +231,8 @@ def _evaluated(keys: list[CellKey]) -> Iterator[Record | Failure]:
 def _fitted(splits: Splits, cells: list[CellKey], fraction: float) -> Iterator[Record]:
     train = splits.train
     drawn = partly_labelled(train.environments, fraction, cells[0].seed)
+    if cells[0].method in _FILLED:
+        drawn = infer_environments(train.X, train.y, environments=drawn, random_state=cells[0].seed)
     parameters, known, notes = _usable(train.y, drawn, dict(cells[0].parameters))
     start = time.perf_counter()
     clf = ISRClassifier(**parameters).fit(train.X, train.y, environments=known)
