@@ -29,7 +29,7 @@ COMMANDS: dict[str, Entry] = {
     "bench": Entry("isrlearn.cli.bench:bench", "Run the benchmarks of the paper."),
     "datasets": Entry(
         "isrlearn.cli.datasets:datasets",
-        "List the data sets that come with isrlearn, or write one to files.",
+        "List the data sets, fetch or draw one, or write one to files.",
     ),
     "demo": Entry("isrlearn.cli.demo:demo", "Watch ISR fix a classifier that took a shortcut."),
     "diagnose": Entry(
@@ -42,6 +42,7 @@ COMMANDS: dict[str, Entry] = {
     "fit": Entry("isrlearn.cli.fit:fit", "Fit a model on a table and write it to a file."),
     "inspect": Entry("isrlearn.cli.inspect:inspect", "Show what is in a model file."),
     "predict": Entry("isrlearn.cli.predict:predict", "Predict a label for every row of a table."),
+    "report": Entry("isrlearn.cli.report:report", "Show on one page what a model gained, and why."),
 }
 
 
@@ -68,6 +69,7 @@ class Settings:
     """What the options before the command's name say."""
 
     debug: bool = False
+    arguments: tuple[str, ...] = ()
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,7 +86,7 @@ def cli(settings: Settings, debug: bool) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Exit code of one run of the command line."""
-    settings = Settings()
+    settings = Settings(arguments=tuple(arguments))
     try:
         code = cli.main(list(arguments), prog_name="isr", obj=settings, standalone_mode=False)
         sys.stdout.flush()

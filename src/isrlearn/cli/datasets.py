@@ -11,7 +11,7 @@ from isrlearn.cli._console import JSON, plain, show, table, working
 
 @click.group()
 def datasets() -> None:
-    """List the data sets that come with isrlearn, or write one to files."""
+    """List the data sets, fetch or draw one, or write one to files."""
 
 
 @datasets.command("list")
@@ -23,8 +23,11 @@ def list_datasets(as_json: bool) -> None:
     """
     from isrlearn.io.datasets import DATASETS
 
-    record = [{"name": n, "task": d.task, "summary": d.summary} for n, d in DATASETS.items()]
-    listing = table("Data sets", ["name", "task", "what it is"])
+    record = [
+        {"name": name, "task": data.task, "summary": data.summary, "source": data.source}
+        for name, data in DATASETS.items()
+    ]
+    listing = table("Data sets", ["name", "task", "what it is", "comes from"])
     for entry in record:
         listing.add_row(*plain(list(entry.values())))
     show(record, [listing], as_json)
@@ -58,3 +61,60 @@ def write(name: str, out: Path, kind: str, seed: int, as_json: bool) -> None:
         [f"{name} is in {', '.join(str(path) for path in paths.values())}."],
         as_json,
     )
+
+
+@datasets.command()
+@click.argument("name")
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Folder of data sets. [default: $ISRLEARN_DATA, then the cache]",
+)
+@JSON
+def fetch(name: str, data: Path | None, as_json: bool) -> None:
+    """Download what a data set is made of and check it.
+
+    Of Waterbirds, CelebA and MultiNLI, whose terms ask you to download them yourself, the folder
+    is checked, or the message says what to download and where to put it.
+
+    Example: isr datasets fetch mc-cmnist
+    """
+    from isrlearn.io import fetch_dataset
+
+    with working(f"Fetching {name}"):
+        paths = fetch_dataset(name, data_home=data)
+    where = ", ".join(sorted({str(path.parent) for path in paths.values()}))
+    show(
+        {file: str(path) for file, path in paths.items()},
+        [f"{name} is whole{f', in {where}' if where else ''}."],
+        as_json,
+    )
+
+
+@datasets.command("show")
+@click.argument("name")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    help="The picture, .png or .svg. [default: NAME.png]",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="Folder of a data set that you downloaded.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@JSON
+def show_samples(name: str, out: Path | None, data: Path | None, seed: int, as_json: bool) -> None:
+    """Draw samples by class and environment, training beside test.
+
+    Example: isr datasets show mc-cmnist --out mc-cmnist.png
+    """
+    from isrlearn.io import draw_dataset
+
+    with working(f"Drawing {name}"):
+        path = draw_dataset(name, out or f"{name}.png", root=data, random_state=seed)
+    show({"picture": str(path)}, [f"{name} is drawn in {path}."], as_json)

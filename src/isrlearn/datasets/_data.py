@@ -15,8 +15,8 @@ class EnvironmentData:
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Features.
+    X : ndarray of shape (n, d), (n, channels, height, width) or (n,)
+        Features, images or tokens; or the paths of files that hold them.
     y : ndarray of shape (n,)
         Labels, or target values for regression.
     environments : ndarray of shape (n,)
@@ -33,15 +33,15 @@ class EnvironmentData:
     EnvironmentData(n_samples=3, n_features=2, environments=['a', 'b'])
     """
 
-    X: NDArray[np.float64]  # (n, d)
+    X: NDArray[Any]  # (n, d), (n, ...) or paths (n,)
     y: NDArray[Any]  # (n,)
     environments: NDArray[Any]  # (n,)
     truth: Any = None
 
     def __post_init__(self) -> None:
-        if np.ndim(self.X) != 2:
+        if np.ndim(self.X) < 2 and np.asarray(self.X).dtype.kind not in "OU":
             raise ValueError(
-                f"X has {np.ndim(self.X)} dimensions; it must have 2, (samples, features)."
+                f"X has {np.ndim(self.X)} dimensions; it must have 2, (samples, features), or more."
             )
         lengths = {"X": len(self.X), "y": len(self.y), "environments": len(self.environments)}
         if len(set(lengths.values())) != 1:
@@ -50,9 +50,10 @@ class EnvironmentData:
             )
 
     def __repr__(self) -> str:
-        n, d = self.X.shape
+        n, *rest = self.X.shape
+        what = f"n_features={rest[0]}" if len(rest) == 1 else f"shape={(n, *rest)}"
         names = np.unique(self.environments).tolist()
-        return f"EnvironmentData(n_samples={n}, n_features={d}, environments={names})"
+        return f"EnvironmentData(n_samples={n}, {what}, environments={names})"
 
 
 @dataclass(frozen=True, eq=False)

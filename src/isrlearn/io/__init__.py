@@ -3,7 +3,7 @@
 from isrlearn.io._errors import ModelFileError, TableError
 from isrlearn.io._state import TRUSTED_TYPES
 from isrlearn.io._write import write_columns
-from isrlearn.io.datasets import write_dataset
+from isrlearn.io.datasets import draw_dataset, fetch_dataset, write_dataset
 from isrlearn.io.export import export_model, export_numpy, export_onnx, export_torch
 from isrlearn.io.model import ModelFile, load, read_model, save
 from isrlearn.io.tables import Table, read_table
@@ -14,10 +14,12 @@ __all__ = [
     "ModelFileError",
     "Table",
     "TableError",
+    "draw_dataset",
     "export_model",
     "export_numpy",
     "export_onnx",
     "export_torch",
+    "fetch_dataset",
     "load",
     "read_model",
     "read_table",

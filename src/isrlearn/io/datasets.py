@@ -1,10 +1,10 @@
-"""The data sets that come with the library, as files to try the commands on."""
+"""The data sets that the library knows by name: listed, written as tables, fetched, drawn."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -15,12 +15,22 @@ from isrlearn.datasets import (
     LINEAR_UNIT_TESTS,
     EnvironmentData,
     Splits,
+    load_celeba,
     load_digits_on_paper,
+    load_law_school,
+    load_mc_cmnist,
+    load_multinli,
+    load_rcfmnist,
+    load_waterbirds,
     make_linear_unit_test,
     make_multiclass_unit_test,
     make_regression_unit_test,
     make_waterbirds_like,
 )
+from isrlearn.datasets._files import Resource, content, located
+from isrlearn.datasets.idx import IDX_FILES
+from isrlearn.datasets.law_school import LAW_SCHOOL_FILE
+from isrlearn.datasets.page import sample_page
 from isrlearn.io._files import written
 from isrlearn.io._write import write_columns
 
@@ -35,6 +45,52 @@ class Dataset:
     summary: str
     task: str  # "classification" or "regression"
     make: Callable[..., Splits]
+    files: tuple[Resource, ...] = ()  # that it is made of
+    folder: bool = False  # whether the user downloads it; `make` then takes the folder
+
+    @property
+    def source(self) -> str:
+        """Where its samples come from."""
+        if self.folder:
+            return "a folder you download"
+        return "public files" if self.files else "isrlearn"
+
+
+_REAL = {
+    "mc-cmnist": Dataset(
+        "Multi-class Coloured MNIST: ten digits in ten colours.",
+        "classification",
+        load_mc_cmnist,
+        IDX_FILES["mnist"],
+    ),
+    "rcfmnist": Dataset(
+        "Rotated Coloured Fashion-MNIST: how far a garment is turned.",
+        "regression",
+        load_rcfmnist,
+        IDX_FILES["fashion-mnist"][:2],
+    ),
+    "law-school": Dataset(
+        "Grades of law students, skewed by gender in training.",
+        "regression",
+        load_law_school,
+        (LAW_SCHOOL_FILE,),
+    ),
+    "waterbirds": Dataset(
+        "Birds of land and water on backgrounds of both.",
+        "classification",
+        load_waterbirds,
+        folder=True,
+    ),
+    "celeba": Dataset(
+        "Portraits: blond hair, mostly of women.", "classification", load_celeba, folder=True
+    ),
+    "multinli": Dataset(
+        "Pairs of sentences: contradiction, mostly with a negation.",
+        "classification",
+        load_multinli,
+        folder=True,
+    ),
+}
 
 
 def _catalogue() -> dict[str, Dataset]:
@@ -58,6 +114,7 @@ def _catalogue() -> dict[str, Dataset]:
             make_regression_unit_test,
         ),
     }
+    entries |= _REAL
     for name, published in LINEAR_UNIT_TESTS.items():
         task = "regression" if "regression" in name else "classification"
         make = partial(make_linear_unit_test, name)
@@ -96,10 +153,13 @@ def write_dataset(
     >>> table.X.shape
     (1000, 192)
     """
-    if name not in DATASETS:
-        raise ValueError(f"no data set is named {name!r}; there are {', '.join(DATASETS)}")
     if kind not in FORMATS:
         raise ValueError(f"a data set is written as {', '.join(FORMATS)}; got {kind!r}")
+    if _named(name).folder:
+        raise ValueError(
+            f"{name} is a folder of images or tokens, not a table; extract features into a .npz "
+            "file first (the guide's page on embeddings tells how)"
+        )
     splits = DATASETS[name].make(random_state=random_state)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +169,89 @@ def write_dataset(
     return paths
 
 
+def fetch_dataset(name: str, *, data_home: str | os.PathLike[str] | None = None) -> dict[str, Path]:
+    """Paths of the files of a data set by their names, now downloaded where they were missing.
+
+    Every file is checked, those that were there too. A data set that needs no files has none.
+
+    Parameters
+    ----------
+    name : str
+        One of `DATASETS`.
+    data_home : path, optional
+        Folder of data sets. Default: the one named by ISRLEARN_DATA, then the user's cache.
+
+    Examples
+    --------
+    >>> from isrlearn.io import fetch_dataset
+    >>> fetch_dataset("digits-on-paper")
+    {}
+    """
+    entry = _named(name)
+    if entry.folder:
+        entry.make(data_home)
+    found = {}
+    for file in entry.files:
+        content(file, data_home)
+        path = located(file, data_home)
+        if path is not None:
+            found[file.path] = path
+    return found
+
+
+def draw_dataset(
+    name: str,
+    path: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    random_state: int = 0,
+) -> Path:
+    """Path of a picture, now drawn, of samples by class and environment, training beside test.
+
+    Parameters
+    ----------
+    name : str
+        One of `DATASETS`.
+    path : path
+        Ends in .png or .svg.
+    root : path, optional
+        The folder of a data set that the user downloads.
+    random_state : int, default=0
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from isrlearn.io import draw_dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draw_dataset("digits-on-paper", f"{folder}/page.png").read_bytes()[1:4]
+    b'PNG'
+    """
+    entry, path = _named(name), Path(path)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg"):
+        raise ValueError(f"a page is drawn as .png or .svg; got {str(path)!r}")
+    if root is not None and not entry.folder:
+        raise ValueError(f"{name} is not read from a folder of your own; leave it out")
+    splits = entry.make(root) if entry.folder else entry.make(random_state=random_state)
+    if splits.train.X.dtype.kind == "i":
+        raise ValueError(f"{name} is made of tokens: there is nothing to draw")
+    pages = sample_page(
+        splits, entry.summary, regression=entry.task == "regression", random_state=random_state
+    )
+    with written(path) as file:
+        file.write(pages[kind])
+    return path
+
+
+def _named(name: str) -> Dataset:
+    if name not in DATASETS:
+        raise ValueError(f"no data set is named {name!r}; there are {', '.join(DATASETS)}")
+    return DATASETS[name]
+
+
 def _write(data: EnvironmentData, path: Path) -> None:
+    # A row a sample: images are written pixel by pixel.
+    data = replace(data, X=data.X.reshape(len(data.X), -1))
     labels = {LABEL: data.y, ENVIRONMENT: data.environments}
     if path.suffix == ".npz":
         write_columns(path, {"X": data.X, **labels})

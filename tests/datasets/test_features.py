@@ -1,0 +1,91 @@
+"""Feature files: what names mean, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isrlearn.datasets import DataError, load_features, make_waterbirds_like, save_features
+
+X = np.random.default_rng(0).normal(size=(24, 5)).astype(np.float16)
+Y, PLACE, SPLIT = np.tile([0, 1], 12), np.repeat([0, 1], 12), np.arange(24) // 2 % 3
+WHOLE = {"X": X, "y": Y, "environments": PLACE, "split": SPLIT}
+
+
+def saved(tmp_path, **arrays):
+    path = tmp_path / "features.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("X", "y", "environments", "split"),
+        ("features", "labels", "place", "split"),
+        ("embeddings", "label", "environment", "split"),
+    ],
+)
+def test_names_of_the_arrays(tmp_path, names):
+    splits = load_features(saved(tmp_path, **dict(zip(names, WHOLE.values(), strict=True))))
+    for code, part in enumerate((splits.train, splits.validation, splits.test)):
+        np.testing.assert_array_equal(part.X, X[code == SPLIT])
+        assert part.X.dtype == np.float32
+        np.testing.assert_array_equal(part.y, Y[code == SPLIT])
+        np.testing.assert_array_equal(part.environments, PLACE[code == SPLIT])
+
+
+def test_groups_hold_the_environment(tmp_path):
+    splits = load_features(saved(tmp_path, X=X, y=Y, group=2 * Y + PLACE, split=SPLIT))
+    np.testing.assert_array_equal(splits.test.environments, PLACE[SPLIT == 2])
+
+
+def test_splits_may_be_named(tmp_path):
+    named = np.array(["train", "val", "test"])[SPLIT]
+    splits = load_features(saved(tmp_path, **{**WHOLE, "split": named}))
+    np.testing.assert_array_equal(splits.validation.y, Y[SPLIT == 1])
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    splits = make_waterbirds_like(n_features=32, random_state=1)
+    again = load_features(save_features(tmp_path / "a.npz", splits))
+    for part in ("train", "validation", "test"):
+        for field in ("X", "y", "environments"):
+            ours, theirs = (getattr(getattr(s, part), field) for s in (again, splits))
+            np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": None}, "has no features: 'X' or 'features' or 'embeddings' must be among"),
+        ({"y": None}, "has no labels"),
+        ({"environments": None}, "has no environments: 'environments' or"),
+        ({"environments": None, "group": PLACE}, "'group' is not class"),
+        ({"split": None}, "has no array 'split': add one with 0 for training"),
+        ({"split": SPLIT + 1}, "'split' holds '3'"),
+        ({"split": SPLIT * 0}, "no sample is of the validation split"),
+        ({"X": X[:, 0]}, r"features must be numbers \(n, d\)"),
+        ({"X": X.astype(str)}, "features must be numbers"),
+        ({"X": np.full_like(X, np.nan)}, "NaN or infinity"),
+        ({"y": Y[:-1]}, "one entry a sample each; got"),
+        ({"y": Y.astype(object)}, "no objects"),
+    ],
+)
+def test_bad_files(tmp_path, changes, message):
+    arrays = {name: array for name, array in {**WHOLE, **changes}.items() if array is not None}
+    with pytest.raises(DataError, match=message):
+        load_features(saved(tmp_path, **arrays))
+
+
+def test_what_is_no_archive(tmp_path):
+    path = tmp_path / "features.npz"
+    with pytest.raises(DataError, match="is not there"):
+        load_features(path)
+    path.write_bytes(b"hello")
+    with pytest.raises(DataError, match=r"cannot be read as \.npz"):
+        load_features(path)
+    with open(path, "wb") as file:
+        np.save(file, X)
+    with pytest.raises(DataError, match="one array without a name"):
+        load_features(path)

@@ -1,0 +1,136 @@
+"""Files of data sets: where they are looked for, and downloads that are whole or not kept."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.server
+import threading
+
+import pytest
+
+from isrlearn.datasets import DataError
+from isrlearn.datasets import _files as files
+from isrlearn.datasets._files import Resource, cache_folder, content, fetched, folders
+
+BODY = b"the content of a data set " * 1000
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Whole at /whole, cut off at /cut, something else at /other."""
+
+    def do_GET(self):
+        if self.path == "/missing":
+            self.send_error(404)
+            return
+        packed = gzip.compress(BODY if self.path != "/other" else BODY[:-1])
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(packed)))
+        self.end_headers()
+        self.wfile.write(packed[:50] if self.path == "/cut" else packed)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("ISRLEARN_DATA", raising=False)
+    monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
+
+
+def resource(url: str) -> Resource:
+    return Resource("set/file.gz", url, hashlib.sha256(BODY).hexdigest())
+
+
+def test_a_download_is_checked_and_kept(address, tmp_path):
+    file = resource(f"{address}/whole")
+    assert content(file) == BODY
+    kept = tmp_path / "cache" / "set" / "file.gz"
+    assert gzip.decompress(kept.read_bytes()) == BODY
+    assert content(resource("http://127.0.0.1:1/gone")) == BODY  # from the cache, no connection
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("cut", r"ended after 50 of \d+ bytes"),
+        ("other", "is not the published file: its content has the sha256"),
+        ("missing", "could not be downloaded .*404"),
+    ],
+)
+def test_a_bad_download_leaves_nothing(address, tmp_path, page, message):
+    with pytest.raises(DataError, match=message):
+        content(resource(f"{address}/{page}"))
+    assert not list((tmp_path / "cache" / "set").iterdir())
+
+
+def test_a_bad_download_leaves_the_old_file_alone(address, tmp_path):
+    target = tmp_path / "file.gz"
+    target.write_bytes(b"old")
+    with pytest.raises(DataError):
+        fetched(resource(f"{address}/cut"), target)
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file.gz"]
+
+
+def test_nobody_answers(tmp_path):
+    with pytest.raises(DataError, match=r"could not be downloaded .*ISRLEARN_DATA"):
+        content(resource("http://127.0.0.1:1/nothing"))
+
+
+def test_without_download_the_message_says_what_goes_where(tmp_path):
+    with pytest.raises(DataError, match=r"set.file\.gz is not there: download it from http://x"):
+        content(resource("http://x"), tmp_path, download=False)
+
+
+@pytest.mark.parametrize("name", ["file.gz", "file"])
+def test_the_named_folder_comes_first_packed_or_not(tmp_path, monkeypatch, name):
+    path = tmp_path / "mine" / "set" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(BODY) if name.endswith(".gz") else BODY)
+    monkeypatch.setenv("ISRLEARN_DATA", str(tmp_path / "mine"))
+    assert folders() == [tmp_path / "mine", tmp_path / "cache"]
+    assert content(resource("http://x"), download=False) == BODY
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (BODY + b"!", "is not the published file.*remove it to have it downloaded again"),
+        (gzip.compress(BODY)[:40], "is a damaged gzip file"),
+    ],
+)
+def test_a_file_that_lies_is_not_used(tmp_path, damaged, message):
+    path = tmp_path / "set" / "file.gz"
+    path.parent.mkdir()
+    path.write_bytes(damaged)
+    with pytest.raises(DataError, match=message):
+        content(resource("http://x"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "end"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/isrlearn"),
+        ("linux", {"XDG_CACHE_HOME": ""}, ".cache/isrlearn"),
+        ("darwin", {}, "Library/Caches/isrlearn"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/isrlearn"),
+    ],
+)
+def test_the_cache_is_where_the_system_keeps_caches(monkeypatch, platform, variables, end):
+    monkeypatch.setattr(files.sys, "platform", platform)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert cache_folder().as_posix().endswith(end)
