@@ -33,7 +33,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": ESTIMATOR_LAYER | {"_progress", "estimators"},
     "diagnosis": ESTIMATOR_LAYER | {"estimators"},
     "io": ESTIMATOR_LAYER | {"estimators", "datasets", "search"},
-    "workflow": ESTIMATOR_LAYER | {"diagnosis", "estimators", "io", "search"},
+    "report": ESTIMATOR_LAYER | {"diagnosis", "estimators", "io", "search"},
+    "workflow": ESTIMATOR_LAYER | {"diagnosis", "estimators", "io", "report", "search"},
 }
 UNBOUND = {"cli", "__init__"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,6 +69,12 @@ def working(what: str, *, quietly: bool = False) -> Iterator[None]:
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     text = " ".join(str(message).split())
     click.echo(f"isr: warning: {text}", err=True)
+
+
+def command_line() -> str:
+    """The command that runs, as it was typed but for its quotes."""
+    settings = click.get_current_context().obj
+    return shlex.join(["isr", *getattr(settings, "arguments", ())])
 
 
 def table(title: str, columns: Sequence[str], numbers: Sequence[str] = ()) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli import _options as options
-from isrlearn.cli._console import JSON, groups, show, working
+from isrlearn.cli._console import JSON, command_line, groups, show, working
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -77,6 +77,10 @@ class Components(click.ParamType):
 )
 @click.option("--search", is_flag=True, help="Choose them by cross-validation.")
 @options.out("Model file to write.")
+@click.option(
+    "--report", type=options.FILE, help="Page to write as well: what was gained, and why."
+)
+@click.option("--test", type=options.FILE, help="Table to score in the report, not to fit on.")
 @JSON
 def fit(
     table: Path,
@@ -88,6 +92,8 @@ def fit(
     validation: Path | None,
     search: bool,
     out: Path,
+    report: Path | None,
+    test: Path | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -96,12 +102,13 @@ def fit(
     A table is a .csv, .parquet, .npz or .npy file. Settings that are not given have their
     defaults, or are chosen by the worst group with --validation or --search.
 
-    Example: isr fit train.csv --label y --environment hospital --out model.isr
+    Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
     from isrlearn.io._files import check_writable
-    from isrlearn.workflow import fit_table, training_tables
+    from isrlearn.workflow import fit_table, report_fitted, table_like, training_tables
 
     check_writable(out)
+    _check_report(report, out, test)
     with working(f"Reading {table}"):
         train, held_out = training_tables(
             table,
@@ -111,6 +118,8 @@ def fit(
             features=features or None,
             labels=labels,
         )
+        columns = {"label": label, "environment": environment}
+        unseen = None if test is None else table_like(train, test, **columns)
     given = {name: value for name, value in settings.items() if value is not None}
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
     with working(what, quietly=search or validation is not None):
@@ -120,10 +129,41 @@ def fit(
             settings=given,
             validation=held_out,
             search=search,
-            columns={"label": label, "environment": environment},
+            columns=columns,
         )
         fitted.save(out)
-    show({**fitted.to_dict(), "out": str(out)}, _paragraphs(fitted, out), as_json)
+    record, lines = {**fitted.to_dict(), "out": str(out)}, _paragraphs(fitted, out)
+    if report is not None:
+        with working("Writing the report"):
+            page = report_fitted(
+                fitted,
+                validation=held_out,
+                test=unseen,
+                sources={
+                    "command": command_line(),
+                    "labels": None if labels is None else str(labels),
+                    "features": features,
+                },
+            )
+            page.save(report)
+        record["report"] = {"out": str(report), **page.to_dict()}
+        lines += [page.headline, f"The report is in {report}."]
+    show(record, lines, as_json)
+
+
+def _check_report(report: Path | None, out: Path, test: Path | None) -> None:
+    """Raise now what would be wrong with the report later."""
+    if report is None:
+        if test is not None:
+            raise click.UsageError("--test goes with --report: the report scores that table")
+        return
+    from isrlearn.io._files import check_writable
+    from isrlearn.report import check_jinja
+
+    check_writable(report)
+    check_jinja()
+    if report.resolve() == out.resolve():
+        raise click.UsageError(f"--report and --out are the same file, {out}")
 
 
 def _paragraphs(fitted: Fitted, out: Path) -> list[RenderableType]:

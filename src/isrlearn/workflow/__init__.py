@@ -8,7 +8,9 @@ from isrlearn.workflow._apply import (
     predict_table,
     table_for,
 )
-from isrlearn.workflow._fit import Fitted, fit_table, training_tables
+from isrlearn.workflow._fit import Fitted, fit_table
+from isrlearn.workflow._report import report_fitted, report_table
+from isrlearn.workflow._tables import table_like, training_tables
 
 __all__ = [
     "Evaluation",
@@ -18,6 +20,9 @@ __all__ = [
     "fit_table",
     "labelled_table_for",
     "predict_table",
+    "report_fitted",
+    "report_table",
     "table_for",
+    "table_like",
     "training_tables",
 ]

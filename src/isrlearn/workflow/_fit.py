@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from isrlearn.core.labels import encode
 from isrlearn.estimators import ISRClassifier, ISRRegressor
-from isrlearn.io import ModelFile, Table, TableError, read_table, save
+from isrlearn.io import ModelFile, Table, TableError, save
 from isrlearn.io.tables import is_vector
 from isrlearn.metrics import GroupReport, group_report
 from isrlearn.search import ISRClassifierCV, ISRRegressorCV
+from isrlearn.workflow._tables import check_table, labelled
 
 #: (estimator, its search, the metric of its groups) for each task.
 _TASKS: dict[str, tuple[Any, Any, str]] = {
@@ -24,8 +25,6 @@ _TASKS: dict[str, tuple[Any, Any, str]] = {
     "regression": (ISRRegressor, ISRRegressorCV, "rmse"),
 }
 _WEIGHTS = {"none": None, "class": "class", "group": "group"}
-#: More classes or environments than that share of the rows are no groups to compare.
-_MOST_GROUPS = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,47 +75,6 @@ class Fitted:
         return ModelFile(self.estimator, self.table.feature_names, self.metadata).to_dict()
 
 
-def training_tables(
-    path: str | os.PathLike[str],
-    validation: str | os.PathLike[str] | None = None,
-    *,
-    label: str,
-    environment: str,
-    features: str | Sequence[str] | None = None,
-    labels: str | os.PathLike[str] | None = None,
-) -> tuple[Table, Table | None]:
-    """Training table and, with the same columns, validation table.
-
-    Parameters are those of :func:`isrlearn.io.read_table`; `labels` go with the training table.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> from isrlearn.io import write_columns
-    >>> from isrlearn.workflow import training_tables
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "train.csv")
-    ...     write_columns(path, {"x": np.arange(3.0), "y": np.arange(3), "e": np.arange(3)})
-    ...     train, validation = training_tables(path, label="y", environment="e")
-    >>> train.feature_names, validation
-    (('x',), None)
-    """
-    train = read_table(path, label=label, environment=environment, features=features, labels=labels)
-    if validation is None:
-        return train, None
-    for name in (label, environment):
-        if is_vector(name):
-            raise TableError(
-                f"{validation}: {name} belongs to {path}; with a validation table, labels and "
-                "environments must be columns, or in a table beside"
-            )
-    names = train.feature_names
-    return train, read_table(
-        validation, label=label, environment=environment, features=names, exact=True
-    )
-
-
 def fit_table(
     table: Table,
     *,
@@ -161,7 +119,7 @@ def fit_table(
         raise ValueError(f"task must be one of {', '.join(map(repr, _TASKS))}; got {task!r}")
     for part in (table, validation):
         if part is not None:
-            _check(part, task)
+            check_table(part, task)
     kind, searcher, metric = _TASKS[task]
     chosen = _settings(kind, task, dict(settings or {}), table, search or validation is not None)
     found = None
@@ -208,14 +166,6 @@ def report_of(estimator: Any, table: Table, metric: str) -> GroupReport:
     return group_report(y, predicted, environments=environments, metric=metric)
 
 
-def labelled(table: Table) -> tuple[NDArray, NDArray]:
-    """Labels and environments of a table that must have them."""
-    if table.y is None or table.environments is None:
-        what = "labels" if table.y is None else "environments"
-        raise TableError(f"{table.path}: {what} are needed: name the column that holds them")
-    return table.y, table.environments
-
-
 def nameless(estimator: Any) -> Any:
     """The estimator for arrays whose columns were already put in order by name."""
     if not hasattr(estimator, "feature_names_in_"):
@@ -227,32 +177,6 @@ def nameless(estimator: Any) -> Any:
 
 def _rows(table: Table | None) -> tuple[NDArray, Any, Any] | None:
     return None if table is None else (table.X, table.y, table.environments)
-
-
-def _check(table: Table, task: str) -> None:
-    """Raise unless labels and environments are there and suit the task."""
-    y, environments = labelled(table)
-    if task == "regression":
-        if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
-            bad = next((v for v in y.tolist() if not isinstance(v, int | float) or v - v), None)
-            raise TableError(f"{table.path}: a regression needs numbers as labels; got {bad!r}")
-    elif y.dtype.kind == "f" and (y != np.round(y)).any():
-        example = y[y != np.round(y)][0]
-        raise TableError(
-            f"{table.path}: labels such as {example:g} are no classes; is the task a regression?"
-        )
-    else:
-        _check_groups(y, table, "labels")
-    _check_groups(environments, table, "environments")
-
-
-def _check_groups(values: NDArray, table: Table, what: str) -> None:
-    names = encode(values)[0]
-    if len(names) > max(2, _MOST_GROUPS * len(values)):
-        raise TableError(
-            f"{table.path}: there are {len(names)} different {what} in {len(values)} rows; "
-            "groups of one row cannot be compared: is it the right column?"
-        )
 
 
 def _settings(

@@ -1,0 +1,146 @@
+"""Every number of directions with every scale, scored on the same held-out rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from isrlearn.core.labels import encode
+from isrlearn.metrics import GroupReport, group_report
+from isrlearn.search._classification import Classification
+from isrlearn.search._regression import Regression
+from isrlearn.search._splits import Sample, Split
+
+#: Counts tried where the environments could show more than these.
+_COUNTS = (0, 1, 2, 3, 5, 8)
+#: A head makes up for a scale that is not small, so most of them are.
+_SCALES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+Setting = tuple[int, float]
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """Scores of the model's head for each number of directions and each scale.
+
+    Parameters
+    ----------
+    counts : tuple of int
+        Numbers of directions, 0 first.
+    scales : tuple of float
+        What is kept of them, from 0 to 1.
+    reports : mapping from (count, scale) to GroupReport
+        Of all combinations; those that remove nothing share one report.
+    chosen : (int, float)
+        The model's own.
+    """
+
+    counts: tuple[int, ...]
+    scales: tuple[float, ...]
+    reports: Mapping[Setting, GroupReport]
+    chosen: Setting
+
+    @property
+    def before(self) -> GroupReport:
+        """With nothing removed."""
+        return self.reports[0, 1.0]
+
+    @property
+    def after(self) -> GroupReport:
+        """With the model's own settings."""
+        return self.reports[self.chosen]
+
+
+def trade_off(estimator: Any, splits: Sequence[Split], metric: str) -> TradeOff:
+    """Trade-off of a fitted estimator's settings, its other ones held fixed.
+
+    A split needs one set of moments and one projection of its rows for all the settings. Rows
+    that several splits hold out (folds of one sample) are scored together.
+
+    Parameters
+    ----------
+    estimator : ISRClassifier or ISRRegressor
+        Fitted.
+    splits : sequence of Split
+        Which hold out each row once at most.
+    metric : {"accuracy", "rmse"}
+    """
+    chosen = (int(estimator.n_spurious_), float(estimator.scale))
+    counts = _counts(_most(estimator, splits[0].sample), chosen[0])
+    scales = tuple(sorted({*_SCALES, chosen[1]}))
+    settings = [(r, s) for r in counts for s in scales]
+    members = [_with(estimator, r, s, chosen[0]) for r, s in settings]
+    predicted = _predictions(members, splits)
+    held_out = splits[0].other
+    rows = np.sort(np.concatenate([np.arange(len(held_out.y))[split.test] for split in splits]))
+    y, environments = held_out.y[rows], held_out.environments[rows]
+    known: dict[bytes, GroupReport] = {}
+    reports = {}
+    for setting, values in zip(settings, predicted, strict=True):
+        part = values[rows]
+        key = encode(part)[1].tobytes() if metric == "accuracy" else part.tobytes()
+        if key not in known:
+            known[key] = group_report(y, part, environments=environments, metric=metric)
+        reports[setting] = known[key]
+    return TradeOff(counts, scales, reports, chosen)
+
+
+def _predictions(members: Sequence[Any], splits: Sequence[Split]) -> list[NDArray]:
+    """Predictions of each member for the rows that a split holds out."""
+    kind: Any = Classification if hasattr(members[0], "class_weight") else Regression
+    dtype = float if kind is Regression else splits[0].sample.y.dtype
+    found = [np.empty(len(splits[0].other.y), dtype=dtype) for _ in members]
+    with warnings.catch_warnings():
+        # What a number of directions that nobody asked for is warned of is no news.
+        warnings.simplefilter("ignore", UserWarning)
+        for split in splits:
+            prepared = kind.of(members, split)
+            jobs = prepared.jobs()
+            with threadpool_limits(limits=1):
+                for job in jobs:
+                    for i, values in prepared.predictions(job):
+                        found[i][split.test] = values
+    return found
+
+
+def _with(estimator: Any, count: int, scale: float, own: int) -> Any:
+    """The estimator, not fitted, with another number of directions and another scale."""
+    twin = clone(estimator)
+    if count != own:
+        # Its own number stays as it was asked for: "auto" is tested again in every fold.
+        twin.set_params(n_spurious=count)
+    return twin.set_params(scale=scale)
+
+
+def _most(estimator: Any, sample: Sample) -> int:
+    """Most directions that a method can be asked for on these rows."""
+    recovery = estimator._recovery()
+    E, d = len(encode(sample.environments)[0]), int(estimator.n_features_in_)
+    if E < 2:
+        return 0
+    if isinstance(estimator.n_components, int | np.integer):
+        d = min(d, int(estimator.n_components))
+    K = len(recovery._positions(estimator.moments_.classes))
+    return int(recovery._bound(K, E, d)[0])
+
+
+def _counts(most: int, chosen: int) -> tuple[int, ...]:
+    """Numbers of directions to try, the chosen one and its neighbours among them.
+
+    Examples
+    --------
+    >>> _counts(3, 2), _counts(100, 12)
+    ((0, 1, 2, 3), (0, 1, 2, 3, 5, 8, 11, 12, 13, 24))
+    """
+    most = max(most, chosen)
+    if most <= _COUNTS[-1]:
+        return tuple(range(most + 1))
+    wanted = {*_COUNTS, chosen - 1, chosen, chosen + 1, 2 * chosen}
+    return tuple(sorted(r for r in wanted if 0 <= r <= most))
