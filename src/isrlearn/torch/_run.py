@@ -122,6 +122,10 @@ class Run:
         """Whether patience has ended."""
         return self.settings.patience is not None and self.waited >= self.settings.patience
 
+    def unfinished(self, epochs: int) -> bool:
+        """Whether there is another epoch to do."""
+        return len(self.history) < epochs and not self.stopped
+
     def record(self, record: EpochRecord, sign: int) -> None:
         """Add an epoch, and keep its weights if it is the best by validation."""
         if record.worst is not None:

@@ -155,8 +155,8 @@ def _patched(model: nn.Module, layer: str, weight: NDArray, bias: NDArray) -> nn
     copy = deepcopy(model)
     found = copy.get_submodule(layer)
     with torch.no_grad():
-        found.weight.copy_(torch.from_numpy(np.ascontiguousarray(weight)))
-        found.bias.copy_(torch.from_numpy(np.ascontiguousarray(bias)))
+        found.weight.copy_(torch.tensor(weight))
+        found.bias.copy_(torch.tensor(bias))
     return copy
 
 

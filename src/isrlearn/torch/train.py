@@ -134,11 +134,11 @@ def train(
     run = Run(deepcopy(model).to(place), loss, settings)
     _resume(run, checkpoint, loader)
     with seeded(loader), progress_bar(epochs, "epochs", shown=progress) as advance:
-        if loss.counts_groups:
+        if loss.counts_groups and run.unfinished(epochs):
             seed_epoch(loader, random_state, 0)
             loss.groups = Groups.of(loader, kind)
         advance(len(run.history))
-        while len(run.history) < epochs and not run.stopped:
+        while run.unfinished(epochs):
             _epoch(run, loader, validation, kind, place)
             advance(1)
             if checkpoint is not None:

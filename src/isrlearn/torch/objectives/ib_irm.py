@@ -18,7 +18,6 @@ from isrlearn.torch.objectives.irm import Annealed
 class IBIRM(Annealed):
     """The objective of `IRM`, and the variance in each environment as in `IBERM`."""
 
-    penalty: float = 100.0
     bottleneck: float = 0.1
     layer: str | None = None
 

@@ -53,8 +53,6 @@ class IRM(Annealed):
     the form of Arjovsky et al. (2019); with one output it is that of the linear unit tests.
     """
 
-    penalty: float = 100.0
-
     def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         """Mean risk and penalty over the environments in the batch."""
         place, count = present(batch.environments)
