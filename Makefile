@@ -49,5 +49,5 @@ $(VENV)/.demo-installed: pyproject.toml | $(BIN)/pip
 	@touch $@
 
 $(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/pip
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[dev,torch]"
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[dev]"
 	@touch $@
