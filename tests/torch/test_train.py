@@ -107,10 +107,12 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize("settings", RUNS, ids=lambda settings: settings["objective"])
-def test_a_run_goes_on_where_it_stopped(network, samples, tmp_path, settings):
-    data, validation = noisy_loader(samples(), "global"), [samples(seed=1)]
-    settings = {**settings, "validation": validation}
+@pytest.mark.parametrize(
+    ("settings", "kind"), list(zip(RUNS, ["own", "global", "sampler", "global"], strict=True))
+)
+def test_a_run_goes_on_where_it_stopped(network, samples, tmp_path, settings, kind):
+    data = noisy_loader(samples(), kind)
+    settings = {**settings, "validation": [samples(seed=1)]}
     whole = train(network(), data, epochs=5, **settings)
     path = tmp_path / "run.pt"
     train(network(), data, epochs=2, checkpoint=path, **settings)

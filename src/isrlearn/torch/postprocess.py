@@ -132,7 +132,7 @@ def with_head(model: nn.Module, estimator: Any, layer: str = "fc") -> nn.Module:
     intercept = np.broadcast_to(np.asarray(estimator.intercept_, dtype=float), len(coef))
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
-        n_classes = 2 if len(coef) == 1 else len(coef)
+        n_classes = len(classes)
         if not np.array_equal(classes, np.arange(n_classes)):
             raise ValueError(
                 f"the classes must be the codes 0 to {n_classes - 1} that say which output is "
