@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from isrlearn.cli.bench_partial import partial_labels
+from isrlearn.cli.bench import bench
 
 QUICK = ["--draws", "1", "--datasets", "digits-on-paper", "--methods", "plain", "--labels", "100"]
 
@@ -16,7 +16,7 @@ QUICK = ["--draws", "1", "--datasets", "digits-on-paper", "--methods", "plain", 
 def run(tmp_path):
     def invoke(*arguments):
         out = ["--out", str(tmp_path / "out"), "--no-figures"]
-        return CliRunner().invoke(partial_labels, [*QUICK, *out, *arguments])
+        return CliRunner().invoke(bench, ["partial-labels", *QUICK, *out, *arguments])
 
     return invoke
 

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from isrlearn.cli._bench import command_line, names
+from isrlearn.cli.bench_partial import partial_labels
+
 if TYPE_CHECKING:
     from isrlearn.benchmarks import Result
     from isrlearn.benchmarks.tables import Table
-
-# Options that change where a result goes or how fast it comes, not what it is.
-_INCIDENTAL = {"out", "n_jobs", "as_json", "figures"}
-
-
-def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Comma-separated names; None if not given."""
-    return None if value is None else tuple(name.strip() for name in value.split(","))
 
 
 def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
@@ -83,8 +78,8 @@ _RUN = (
         show_default=True,
         help="Numbers of environments: a range 2:10 or a list 2,4,8.",
     ),
-    click.option("--methods", callback=_names, help="Names of methods, separated by commas."),
-    click.option("--datasets", callback=_names, help="Names of data sets, separated by commas."),
+    click.option("--methods", callback=names, help="Names of methods, separated by commas."),
+    click.option("--datasets", callback=names, help="Names of data sets, separated by commas."),
     click.option("--seeds", "n_seeds", type=click.IntRange(1), default=50, show_default=True),
 )
 
@@ -173,7 +168,7 @@ def theory(
 
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
-        measured.write_complexity(found, out, _command(context))
+        measured.write_complexity(found, out, command_line(context))
     if as_json:
         click.echo(measured.complexity_json(found))
     else:
@@ -208,7 +203,7 @@ def _run(
         **options,
     )
     try:
-        result = run(plan, out, n_jobs=n_jobs, compare=compare, command=_command(context))
+        result = run(plan, out, n_jobs=n_jobs, compare=compare, command=command_line(context))
     except KeyboardInterrupt:
         click.echo(f"What was finished is kept in {out}; the same command goes on.", err=True)
         raise
@@ -219,7 +214,7 @@ def _show(context: click.Context, result: Result, out: Path, as_json: bool, figu
     """Write the files and print what was found."""
     from isrlearn.benchmarks import write_result
 
-    write_result(result, out, command=_command(context), figures=figures)
+    write_result(result, out, command=command_line(context), figures=figures)
     if as_json:
         click.echo(result.as_json())
     else:
@@ -246,14 +241,4 @@ def _print(tables: list[Table]) -> None:
         console.print(table.rich())
 
 
-def _command(context: click.Context) -> str:
-    """The command as it could be given again, without what does not change the result."""
-    given = click.core.ParameterSource.COMMANDLINE
-    words = ["isr", "bench", str(context.info_name)]
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        if name not in _INCIDENTAL and context.get_parameter_source(name) == given:
-            value = context.params[name]
-            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            words += [parameter.opts[0], text]
-    return " ".join(words)
+bench.add_command(partial_labels)

@@ -7,15 +7,8 @@ from typing import Any
 
 import click
 
+from isrlearn.cli._bench import command_line, names
 from isrlearn.cli._console import JSON, show
-
-# Options that change where a result goes or how fast it comes, not what it is.
-_INCIDENTAL = {"out", "n_jobs", "as_json", "figures"}
-
-
-def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Comma-separated names; None if not given."""
-    return None if value is None else tuple(name.strip() for name in value.split(","))
 
 
 def _shares(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -30,8 +23,8 @@ def _shares(context: click.Context, parameter: click.Parameter, value: str | Non
 
 @click.command("partial-labels")
 @click.option("--draws", "n_draws", type=click.IntRange(1), default=20, show_default=True)
-@click.option("--datasets", callback=_names, help="Names of data sets, separated by commas.")
-@click.option("--methods", callback=_names, help="Names of methods, separated by commas.")
+@click.option("--datasets", callback=names, help="Names of data sets, separated by commas.")
+@click.option("--methods", callback=names, help="Names of methods, separated by commas.")
 @click.option(
     "--labels",
     "fractions",
@@ -72,7 +65,7 @@ def partial_labels(
     out = Path("isr-bench") / EXPERIMENT if out is None else out
     if figures:
         require_matplotlib()
-    command = _command(context)
+    command = command_line(context)
     plan = LabelsPlan(**{name: value for name, value in options.items() if value is not None})
     result = run_partial_labels(plan, out, n_jobs=n_jobs, command=command)
     write_partial_labels(result, out, figures=figures, command=command)
@@ -82,18 +75,3 @@ def partial_labels(
         first = result.failures[0]
         click.echo(f"{len(result.failures)} cells failed; first: {first.message}", err=True)
         context.exit(1)
-
-
-def _command(context: click.Context) -> str:
-    """The command as it could be given again, without what does not change the result."""
-    given = click.core.ParameterSource.COMMANDLINE
-    words = ["isr", "bench", str(context.info_name)]
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        if name not in _INCIDENTAL and context.get_parameter_source(name) == given:
-            value = context.params[name]
-            if name == "fractions":
-                value = tuple(f"{100 * share:g}" for share in value)
-            text = ",".join(value) if isinstance(value, tuple) else str(value)
-            words += [parameter.opts[0], text]
-    return " ".join(words)
