@@ -10,6 +10,7 @@ import click
 
 from isrlearn.cli._bench import command_line, names
 from isrlearn.cli.bench_partial import partial_labels
+from isrlearn.cli.bench_real import REAL_COMMANDS
 
 if TYPE_CHECKING:
     from isrlearn.benchmarks import Result
@@ -241,4 +242,5 @@ def _print(tables: list[Table]) -> None:
         console.print(table.rich())
 
 
-bench.add_command(partial_labels)
+for _real in (partial_labels, *REAL_COMMANDS):
+    bench.add_command(_real)

@@ -5,6 +5,7 @@ from isrlearn.datasets._files import DataError
 from isrlearn.datasets._truth import permute_spurious
 from isrlearn.datasets.coloured_mnist import load_mc_cmnist
 from isrlearn.datasets.digits import load_digits_on_paper
+from isrlearn.datasets.fashion_on_photos import load_fashion_on_photos
 from isrlearn.datasets.features import load_features, save_features
 from isrlearn.datasets.gaussian import gaussian_truth, make_gaussian_environments
 from isrlearn.datasets.group_folders import load_celeba, load_multinli, load_waterbirds
@@ -24,6 +25,7 @@ __all__ = [
     "gaussian_truth",
     "load_celeba",
     "load_digits_on_paper",
+    "load_fashion_on_photos",
     "load_features",
     "load_idx_images",
     "load_law_school",

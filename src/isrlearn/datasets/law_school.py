@@ -38,7 +38,7 @@ class LawSchoolTruth:
 
 def load_law_school(
     *,
-    strength: float = 0.6,
+    strength: float = 0.4,
     test_share: float = 0.3,
     validation_share: float = 0.2,
     random_state: RandomState = 0,
@@ -55,7 +55,7 @@ def load_law_school(
 
     Parameters
     ----------
-    strength : float, default=0.6
+    strength : float, default=0.4
         Difference between the two shares in training, in [0, 1): their mean is one half.
     test_share, validation_share : float, default=0.3 and 0.2
         Shares of the rows that go to these splits before thinning.

@@ -78,7 +78,8 @@ def _image(data: EnvironmentData, row: int) -> Any:
         with Image.open(data.X[row]) as image:
             return np.asarray(image.convert("RGB").resize((64, 64))) / 255
     if data.X.ndim == 4:
-        return np.moveaxis(data.X[row], 0, -1).clip(0, 1)
+        image = np.moveaxis(data.X[row], 0, -1)
+        return image if image.dtype == np.uint8 else image.clip(0, 1)
     return data.X[row].reshape(data.truth.image_shape).clip(0, 1)
 
 

@@ -17,6 +17,7 @@ from isrlearn.datasets import (
     Splits,
     load_celeba,
     load_digits_on_paper,
+    load_fashion_on_photos,
     load_law_school,
     load_mc_cmnist,
     load_multinli,
@@ -74,6 +75,12 @@ _REAL = {
         "regression",
         load_law_school,
         (LAW_SCHOOL_FILE,),
+    ),
+    "fashion-on-photos": Dataset(
+        "Shirts and coats on patches of two photographs.",
+        "classification",
+        load_fashion_on_photos,
+        IDX_FILES["fashion-mnist"],
     ),
     "waterbirds": Dataset(
         "Birds of land and water on backgrounds of both.",

@@ -1,0 +1,74 @@
+"""Rotated Coloured Fashion-MNIST: a small network, ISR-Regression on its features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from isrlearn.benchmarks.real.experiment import Experiment
+from isrlearn.benchmarks.real.features import TrainedFeatures
+from isrlearn.benchmarks.real.methods import Rule
+from isrlearn.benchmarks.real.networks import convolutional
+from isrlearn.benchmarks.real.training import trained_features
+from isrlearn.datasets import load_rcfmnist
+
+__all__ = ["RCFMNIST"]
+
+_RULE = Rule(
+    regression=True,
+    n_spurious=(0, 1, 2, 3, 5, 9),
+    scale=(0.0, 0.25, 0.5),
+    penalties=(1.0, 10.0, 100.0, 1000.0),
+    n_components=None,
+)
+_PARAMETERS: Mapping[str, Mapping[str, Any]] = {
+    "erm": {},
+    "mixup": {"alpha": 2.0},
+    "c_mixup": {"alpha": 2.0, "bandwidth": 0.2},
+    "irm": {"penalty": 10.0, "anneal_steps": 200},
+}
+
+
+def _features(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
+    sizes = {name: options[name] for name in ("n_train", "n_validation", "n_test")}
+    splits = load_rcfmnist(**sizes, random_state=seed)
+    settings = {
+        "epochs": options["epochs"],
+        "lr": options["lr"],
+        "optimizer": "adam",
+        "select": "average",
+        **_PARAMETERS[trained_with],
+    }
+    return trained_features(
+        splits,
+        convolutional(1, seed),
+        trained_with,
+        regression=True,
+        seed=seed,
+        batch_size=128 if trained_with == "irm" else 64,
+        settings=settings,
+    )
+
+
+RCFMNIST = Experiment(
+    name="rcfmnist",
+    title="Rotated Coloured Fashion-MNIST",
+    table="rcfmnist",
+    dataset="RCFMNIST",
+    scores=("average_rmse", "worst_group_rmse"),
+    trained_with={"erm": "ERM", "mixup": "MixUp", "c_mixup": "C-MixUp", "irm": "IRM"},
+    methods=("original", "isr-regression", "refit", "leace"),
+    main=("original", "isr-regression"),
+    features=_features,
+    rule=lambda trained_with, options: _RULE,
+    options={
+        "n_train": 10_000,
+        "n_validation": 3_000,
+        "n_test": 5_000,
+        "epochs": 10,
+        "lr": 1e-3,
+    },
+    full={"n_train": 40_000, "n_validation": 10_000, "n_test": 10_000, "epochs": 30},
+    n_seeds=3,
+    notes=(),
+)
