@@ -154,6 +154,7 @@ torch.save(result.model.state_dict(), out)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_as_one_that_was_not(tmp_path, monkeypatch):
     def again(checkpoint, out):
         """The same script in this process."""
@@ -296,6 +297,8 @@ def test_what_does_not_fit_together_is_named(network, samples):
         train(network(), [samples(n_classes=3)])
     with pytest.raises(ValueError, match=r"integer codes, .*task='regression'"):
         train(network(), [(x, y.float(), e)])
+    with pytest.raises(ValueError, match=r"integer codes, .*task='regression'"):
+        train(network(), [(x, y.float(), e)], objective="reweighting")
     with pytest.raises(ValueError, match=r"one value a target; got shape \(240, 2\)"):
         train(network(), [samples(task="regression")], task="regression")
     with pytest.raises(ValueError, match="the loss is nan in batch 0 of epoch 1; lower lr"):

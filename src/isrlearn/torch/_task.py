@@ -29,17 +29,25 @@ class Task:
 
     def groups(self, batch: Batch) -> Tensor:
         """Class and environment of each sample (n, 2); for regression the class is 0."""
-        classes = batch.y if self.name == "classification" else torch.zeros_like(batch.environments)
+        classes = torch.zeros_like(batch.environments)
+        if self.name == "classification":
+            classes = check_classes(batch.y)
         return torch.stack([classes, batch.environments], dim=1)
+
+
+def check_classes(y: Tensor) -> Tensor:
+    """The classes, if they are integer codes, one a sample."""
+    if y.is_floating_point() or y.ndim != 1:
+        raise ValueError(
+            f"classes must be integer codes, one a sample; got {y.dtype} of shape "
+            f"{tuple(y.shape)}. For continuous targets set task='regression'."
+        )
+    return y
 
 
 def _cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
     """Cross-entropy of K logits, or of one logit for two classes."""
-    if y.is_floating_point() or y.ndim != 1:
-        raise ValueError(
-            f"classes must be integer codes, one a sample; the loader gives {y.dtype} of shape "
-            f"{tuple(y.shape)}. For continuous targets set task='regression'."
-        )
+    check_classes(y)
     n_classes = 2 if _single(outputs) else outputs.shape[-1]
     if outputs.ndim > 2 or len(outputs) != len(y):
         raise ValueError(

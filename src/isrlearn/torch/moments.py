@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from isrlearn.core._checks import check_reading
 from isrlearn.core.moments import Moments
 from isrlearn.torch._batches import UNKNOWN
-from isrlearn.torch._task import find_task
+from isrlearn.torch._task import check_classes, find_task
 from isrlearn.torch.features import feature_batches
 
 _BOTH = "features and targets must come with one row a sample"
@@ -106,12 +106,7 @@ class TorchMoments:
             device = torch.device("cpu")
         rows = features.to(device, torch.float64, copy=True)
         if self.task == "classification":
-            if y.is_floating_point() or y.ndim != 1:
-                raise ValueError(
-                    f"classes must be integer codes, one a sample; got {y.dtype} of shape "
-                    f"{tuple(y.shape)}. For continuous targets set task='regression'."
-                )
-            return rows, y.to(device, torch.long)
+            return rows, check_classes(y).to(device, torch.long)
         targets = y.to(rows).reshape(len(rows), -1)
         one_class = torch.zeros(len(rows), dtype=torch.long, device=device)
         return torch.cat([rows, targets], dim=1), one_class
