@@ -10,7 +10,7 @@ Gaussian features, with more features than a cell has rows, and with t₅ tails.
 from __future__ import annotations
 
 import argparse
-import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,7 +123,10 @@ def tables(found: list[dict], null: list[dict], seeds: int) -> str:
     """Both tables in Markdown."""
     names = list(dict.fromkeys(row["data"] for row in found))
     lines = [
-        "<!-- python benchmarks/rank_accuracy.py -->",
+        "# How many dimensions",
+        "",
+        f"Made by `python benchmarks/rank_accuracy.py --seeds {seeds}`.",
+        "",
         f"Share of seeds with the identifiable rank, all E from 2 to 10 ({seeds} seeds each):",
         "",
         "| data | means | covariances | joint |",
@@ -144,6 +147,18 @@ def tables(found: list[dict], null: list[dict], seeds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def counted(rows: list[dict]) -> str:
+    """CSV with the number of seeds of each answer."""
+    seeds = Counter(
+        (r["data"], r.get("E", 4), r["method"], r["expected"], r["found"]) for r in rows
+    )
+    lines = ["data,n_environments,method,expected,found,seeds"]
+    lines += [
+        ",".join(f'"{v}"' if "," in str(v) else str(v) for v in (*k, n)) for k, n in seeds.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
@@ -160,7 +175,7 @@ def main() -> None:
     text = tables(found, null, options.seeds)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "table.md").write_text(text)
-    (options.out / "results.json").write_text(json.dumps({"ranks": found, "null": null}))
+    (options.out / "results.csv").write_text(counted([*found, *null]))
     print(text)
 
 
