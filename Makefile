@@ -9,13 +9,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format screenshot clean
 
 help:
 	@echo "make demo    plain and invariant classifier side by side, in seconds"
 	@echo "make test    the whole test suite"
 	@echo "make lint    ruff (lint and format) and mypy, changing nothing"
 	@echo "make format  ruff's fixes and formatting, applied"
+	@echo "make screenshot   the report's picture in docs/, taken with chromium"
 	@echo "make clean   remove what these commands made, the virtual environment included"
 
 demo: $(VENV)/.demo-installed
@@ -32,6 +33,9 @@ lint: $(VENV)/.dev-installed
 format: $(VENV)/.dev-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+screenshot: $(VENV)/.dev-installed
+	$(BIN)/python docs/screenshot.py
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from isrlearn.cli import main
 from isrlearn.cli._app import COMMANDS
 from isrlearn.demo import repetition
 
@@ -33,6 +35,25 @@ def test_make_targets_and_commands_exist():
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
     commands = set(re.findall(r"`isr ([a-z]+)", README))
     assert commands <= set(COMMANDS)
+
+
+def test_three_commands_from_a_table_to_a_report(tmp_path, monkeypatch, capsys):
+    block = next(b for b in re.findall(r"```\n(.*?)```", README, flags=re.DOTALL) if "isr fit" in b)
+    commands = block.splitlines()
+    assert len(commands) == 3
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        name, *arguments = shlex.split(command)
+        assert name == "isr"
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0
+    scores = capsys.readouterr().out
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    shown = re.search(r"worst group rises from ([\d.]+)% to ([\d.]+)%", page).groups()
+    worst = next(line for line in reversed(scores.splitlines()) if "worst group" in line)
+    printed = [float(number) for number in re.findall(r"\d\.\d+", worst)]
+    assert [float(number) / 100 for number in shown] == pytest.approx(printed, abs=6e-4)
 
 
 def test_links_lead_somewhere():

@@ -21,7 +21,14 @@ from isrlearn.search._splits import Sample, Split
 #: Counts tried where the environments could show more than these.
 _COUNTS = (0, 1, 2, 3, 5, 8)
 #: A head makes up for a scale that is not small, so most of them are.
-_SCALES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+_SCALES = (
+    (0.0, 0.05, 0.1, 0.2, 0.5, 1.0),
+    (0.0, 0.1, 0.5, 1.0),
+    (0.0, 0.2, 1.0),
+    (0.0, 1.0),
+)
+#: Rows × coordinates × classes × fits that are worth waiting for: about ten seconds.
+_AFFORDABLE = 1e8
 
 Setting = tuple[int, float]
 
@@ -74,22 +81,20 @@ def trade_off(estimator: Any, splits: Sequence[Split], metric: str) -> TradeOff:
     """
     chosen = (int(estimator.n_spurious_), float(estimator.scale))
     counts = _counts(_most(estimator, splits[0].sample), chosen[0])
-    scales = tuple(sorted({*_SCALES, chosen[1]}))
-    settings = [(r, s) for r in counts for s in scales]
-    members = [_with(estimator, r, s, chosen[0]) for r, s in settings]
-    predicted = _predictions(members, splits)
+    scales = tuple(sorted({*_scales(estimator, splits, len(counts)), chosen[1]}))
+    every = [(r, s) for r in counts for s in scales]
+    # All that remove nothing are one; the own number may be another one in each fold.
+    once = {s: s if s == chosen or (s[0] and s[1] < 1) else (0, 1.0) for s in every}
+    settings = list(dict.fromkeys(once.values()))
+    predicted = _predictions([_with(estimator, *s, chosen[0]) for s in settings], splits)
     held_out = splits[0].other
     rows = np.sort(np.concatenate([np.arange(len(held_out.y))[split.test] for split in splits]))
     y, environments = held_out.y[rows], held_out.environments[rows]
-    known: dict[bytes, GroupReport] = {}
-    reports = {}
-    for setting, values in zip(settings, predicted, strict=True):
-        part = values[rows]
-        key = encode(part)[1].tobytes() if metric == "accuracy" else part.tobytes()
-        if key not in known:
-            known[key] = group_report(y, part, environments=environments, metric=metric)
-        reports[setting] = known[key]
-    return TradeOff(counts, scales, reports, chosen)
+    reports = {
+        setting: group_report(y, values[rows], environments=environments, metric=metric)
+        for setting, values in zip(settings, predicted, strict=True)
+    }
+    return TradeOff(counts, scales, {s: reports[once[s]] for s in every}, chosen)
 
 
 def _predictions(members: Sequence[Any], splits: Sequence[Split]) -> list[NDArray]:
@@ -129,6 +134,17 @@ def _most(estimator: Any, sample: Sample) -> int:
         d = min(d, int(estimator.n_components))
     K = len(recovery._positions(estimator.moments_.classes))
     return int(recovery._bound(K, E, d)[0])
+
+
+def _scales(estimator: Any, splits: Sequence[Split], n_counts: int) -> tuple[float, ...]:
+    """As many scales as can be tried in the time that a reader would wait."""
+    n, d = splits[0].sample.X.shape
+    K = len(getattr(estimator, "classes_", ()))
+    one = n * min(d, max(200, n // 20)) * (K if K > 2 else 1)
+    for scales in _SCALES:
+        if one * len(splits) * n_counts * (len(scales) - 1) <= _AFFORDABLE:
+            break
+    return scales
 
 
 def _counts(most: int, chosen: int) -> tuple[int, ...]:

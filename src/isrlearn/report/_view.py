@@ -94,11 +94,12 @@ def rank_test_of(estimator: Any, train: Sample | None) -> RankTest | None:
     recovery = replace(estimator._recovery(), n_spurious="auto", rank_test="moments")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            return recovery(_moments(estimator, recovery, train))[0].rank_test
+            warnings.simplefilter("ignore")
+            test = recovery(_moments(estimator, recovery, train))[0].rank_test
     except (ValueError, np.linalg.LinAlgError):
         # What was asked for by number can be removed where no test can be made.
         return None
+    return test if test is not None and np.isfinite(test.spectrum).all() else None
 
 
 def _strongest(estimator: Any, train: Sample) -> Eraser | None:

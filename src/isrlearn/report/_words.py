@@ -8,6 +8,7 @@ from typing import Any
 from isrlearn.metrics import GroupReport, GroupScore
 
 _LONGEST = 60
+_LONGEST_OF_TWO = 40
 
 
 def name_of(value: Any, longest: int = _LONGEST) -> str:
@@ -23,10 +24,23 @@ def name_of(value: Any, longest: int = _LONGEST) -> str:
 
 
 def group_name(score: GroupScore, by_class: bool) -> str:
-    """A group in words."""
+    """A group in words; names that are mere numbers are told apart.
+
+    Examples
+    --------
+    >>> from isrlearn.metrics import GroupScore
+    >>> group_name(GroupScore("cow", "beach", 20, 0.5, 0.3, 0.7), by_class=True)
+    'cow in beach'
+    >>> group_name(GroupScore(1, 0, 20, 0.5, 0.3, 0.7), by_class=True)
+    'class 1 in environment 0'
+    """
+    place = name_of(score.environment, _LONGEST_OF_TWO)
+    if not isinstance(score.environment, str):
+        place = f"environment {place}"
     if not by_class:
-        return name_of(score.environment)
-    return f"{name_of(score.label)} in {name_of(score.environment)}"
+        return place
+    label = name_of(score.label, _LONGEST_OF_TWO)
+    return f"{label if isinstance(score.label, str) else f'class {label}'} in {place}"
 
 
 def number(value: float, metric: str) -> str:

@@ -1,0 +1,282 @@
+"""What a report says is what the model does, and it is fit to be opened."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
+from isrlearn.datasets import make_gaussian_environments
+from isrlearn.metrics import group_report
+from isrlearn.report import make_report
+
+
+def gaussian(seed=0, **kwargs):
+    """Rows of three environments, two of five directions spurious."""
+    data = make_gaussian_environments(
+        200, 3, n_invariant=3, n_spurious=2, random_state=seed, **kwargs
+    )
+    return data.X, data.y, data.environments
+
+
+def fitted(estimator, data):
+    X, y, environments = data
+    return estimator.fit(X, y, environments=environments)
+
+
+def settings(page):
+    """The numbers that the sliders go through."""
+    text = re.search(r'<script type="application/json" id="settings">(.*?)</script>', page, re.S)
+    return json.loads(text.group(1))
+
+
+def words(page):
+    """What a reader reads: the page without scripts, style and tags."""
+    page = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.S)
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+class TestNumbers:
+    def test_held_out_scores_are_those_of_the_models(self, digits, digits_report):
+        train, test = digits.train, digits.test
+        for removed, report in [
+            (0, digits_report.evidence.before),
+            ("auto", digits_report.evidence.after),
+        ]:
+            clf = ISRClassifier(n_spurious=removed)
+            predicted = clf.fit(train.X, train.y, environments=train.environments).predict(test.X)
+            expected = group_report(test.y, predicted, environments=test.environments)
+            assert report.to_dict() == expected.to_dict()
+
+    @pytest.mark.parametrize("task", ["classification", "regression"])
+    def test_every_setting_is_that_of_an_estimator(self, task):
+        train, held_out = gaussian(task=task), gaussian(1, task=task)
+        classes = task == "classification"
+        kind = ISRClassifier if classes else ISRRegressor
+        found = make_report(
+            fitted(kind(n_spurious=2, scale=0.3), train), train, held_out
+        ).evidence.trade_off
+        assert found.chosen == (2, 0.3)
+        assert {0.0, 0.3, 1.0} <= set(found.scales)
+        for (r, scale), report in found.reports.items():
+            model = fitted(kind(n_spurious=r, scale=scale), train)
+            expected = group_report(
+                held_out[1],
+                model.predict(held_out[0]),
+                environments=held_out[2],
+                metric="accuracy" if classes else "rmse",
+            )
+            # Two solvers of the same problem may differ in a row or in the last digits.
+            assert report.worst == pytest.approx(expected.worst, rel=0.011)
+            assert report.average == pytest.approx(expected.average, rel=0.003)
+
+    def test_folds_hold_out_every_row_once(self):
+        data = gaussian()
+        report = make_report(fitted(ISRClassifier(), data), data)
+        assert report.evidence.kind == "folds"
+        assert report.evidence.after.n == len(data[1])
+        assert sum(group.n for group in report.evidence.before.groups) == len(data[1])
+
+    def test_cross_validation_sees_through_noise(self):
+        rng = np.random.default_rng(0)
+        data = rng.standard_normal((120, 60)), np.arange(120) % 2, np.arange(120) // 2 % 2
+        clf = fitted(ISRClassifier(n_spurious=1, C=100.0), data)
+        assert (clf.predict(data[0]) == data[1]).mean() > 0.85
+        assert make_report(clf, data).evidence.after.average < 0.65
+
+    def test_headline_and_sliders_show_those_numbers(self, digits_report):
+        page = digits_report.html()
+        found, data = digits_report.evidence, settings(page)
+        before, after = (f"{100 * r.worst:.1f}%" for r in (found.before, found.after))
+        assert f"rises from {before} to {after}" in words(page)
+        point = data["points"][data["at"][0] * len(data["scales"]) + data["at"][1]]
+        assert (point["worst"], point["r"]) == (after, digits_report.estimator.n_spurious_)
+        assert data["points"][0]["worst"] == before
+        assert len(data["points"]) == len(data["counts"]) * len(data["scales"])
+
+    def test_the_same_report_twice_is_the_same_file(self, digits, digits_report):
+        again = make_report(
+            digits_report.estimator, digits.train, digits.test, sources=digits_report.sources
+        )
+        assert again.html() == digits_report.html()
+
+
+class TestHonesty:
+    def test_a_test_table_is_called_so(self, digits_report):
+        assert "took no part in fitting or choosing" in words(digits_report.html())
+
+    def test_rows_that_chose_the_settings_are_called_so(self):
+        train, held_out = gaussian(), gaussian(1)
+        search = ISRClassifierCV(n_spurious=[1, 2], scale=0.0, C=1.0, weighting=None)
+        search.fit(train[0], train[1], environments=train[2], validation=held_out)
+        page = words(make_report(search, train, held_out, chosen=True).html())
+        assert "they chose the settings" in page
+        assert "which also chose the settings" in words(
+            make_report(search, train, chosen=True).html()
+        )
+
+    def test_training_rows_are_called_so(self):
+        X = np.random.default_rng(0).standard_normal((4, 3))
+        data = X, np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+        page = words(make_report(fitted(ISRClassifier(n_spurious=1), data), data).html())
+        assert "Careful: scored on the 4 training rows themselves" in page
+
+    def test_without_training_rows_nothing_is_compared(self):
+        report = make_report(fitted(ISRClassifier(), gaussian()), None, gaussian(1))
+        assert report.evidence.kind == "table"
+        assert report.evidence.before is None
+        page = report.html()
+        assert "before" not in re.search(r"<main.*?</section>", page, re.S).group()
+        assert '<input type="range"' not in page
+
+    def test_overlapping_intervals_are_pointed_out(self):
+        data = gaussian()
+        small = tuple(part[:24] for part in gaussian(1))
+        page = words(make_report(fitted(ISRClassifier(), data), data, small).html())
+        assert ("intervals overlap" in page) or ("stays where it was" in page)
+
+    def test_a_removal_that_does_harm_is_called_so(self, regression_report):
+        found = regression_report.evidence
+        assert found.after.worst > found.before.worst
+        assert regression_report.headline.endswith("the removal does not help here.")
+
+    def test_what_is_left_out_is_said(self):
+        rng = np.random.default_rng(0)
+        y, e = rng.integers(2, size=3000), rng.integers(20, size=3000)
+        X = rng.standard_normal((3000, 4))
+        X[:, 0] += e
+        page = words(make_report(fitted(ISRClassifier(head="lda"), (X, y, e)), (X, y, e)).html())
+        assert "Not shown: 16 more groups" in page
+        assert re.search(r"1,1\d\d of 3,000 rows", page)
+        assert "13 others" in page
+
+
+class TestPage:
+    @pytest.mark.parametrize("name", ["digits_report", "regression_report", "hostile_report"])
+    def test_it_is_small_and_asks_for_nothing(self, request, name):
+        page = request.getfixturevalue(name).html()
+        assert len(page.encode()) < 300_000
+        style = re.search(r"<style>(.*?)</style>", page, re.S).group(1)
+        assert "@import" not in style
+        assert "url(" not in style.replace("url(#hatch)", "")
+        assert all(link.startswith("#") for link in re.findall(r'<[^>]*\shref="([^"]*)"', page))
+        assert not re.search(r"<[^>]*\s(src|srcset|action|data|ping)=", page)
+        assert "://" not in page
+        assert "default-src 'none'" in html.unescape(page)
+
+    def test_it_stays_small_whatever_the_data(self):
+        rng, n = np.random.default_rng(0), 3000
+        y, e = np.arange(n) % 12, np.arange(n) // 12 % 15
+        X = rng.standard_normal((n, 5))
+        X[:, 0] += e
+        labels = np.array([f"class {'x' * 400} {i}" for i in range(12)])[y]
+        places = np.array([f"place {'é' * 400} {i}" for i in range(15)])[e]
+        data = X, labels, places
+        sources = {"command": "isr " + "f" * 10**6}
+        report = make_report(fitted(ISRClassifier(head="lda"), data), data, sources=sources)
+        assert len(report.html().encode()) < 500_000
+
+    def test_names_are_text(self, hostile_report, hostile_names):
+        page = hostile_report.html()
+        for name in hostile_names:
+            assert name not in page
+            assert name in words(page)
+        data = settings(page)
+        assert any(name in point["group"] for point in data["points"] for name in hostile_names)
+        # One block of data and one of code, and no way out of either.
+        assert page.count("<script") == page.count("</script>") == 2
+        assert "<img" not in page
+
+    def test_figures_have_words(self, digits_report):
+        page = digits_report.html()
+        figures = re.findall(r'<svg[^>]*viewBox="0 0 440[^>]*>', page)
+        assert len(figures) == 4
+        assert all('role="img"' in figure and "aria-label=" in figure for figure in figures)
+        for part in ("<header", "<nav", "<main", "<footer", 'lang="en"'):
+            assert part in page
+
+    def test_the_python_it_shows_gives_the_model(self, digits_report, tmp_path, monkeypatch):
+        code = html.unescape(
+            re.search(r'aria-label="Python">(.*?)</pre>', digits_report.html(), re.S).group(1)
+        )
+        from isrlearn.io import write_dataset
+
+        monkeypatch.chdir(tmp_path)
+        write_dataset("digits-on-paper", tmp_path / "digits", kind="csv")
+        names: dict = {}
+        exec(code, names)
+        np.testing.assert_allclose(
+            names["model"].coef_, digits_report.estimator.coef_, rtol=1e-6, atol=1e-8
+        )
+
+    def test_missing_jinja_names_the_extra(self):
+        code = (
+            "import sys; sys.modules['jinja2'] = None\n"
+            "from isrlearn.report import check_jinja\n"
+            "try:\n    check_jinja()\nexcept ImportError as error:\n    print(error)"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert run.stdout == 'a report needs jinja2: pip install "isrlearn[report]"\n'
+
+
+class TestInput:
+    def test_what_cannot_be_reported_on(self):
+        data = gaussian()
+        clf = fitted(ISRClassifier(), data)
+        with pytest.raises(ValueError, match="needs rows"):
+            make_report(clf)
+        with pytest.raises(ValueError, match="the rows have 4 features; the model was fitted on 5"):
+            make_report(clf, (data[0][:, :4], *data[1:]))
+        with pytest.raises(ValueError, match=r"rows must be \(X, y, environments\)"):
+            make_report(clf, data[0])
+        with pytest.raises(ValueError, match="have 600, 599 and 600 rows"):
+            make_report(clf, (data[0], data[1][:-1], data[2]))
+        with pytest.raises(ValueError, match="a report is about a fitted"):
+            make_report(ISRClassifier(), data)
+        with pytest.raises(ValueError, match="a report is about a fitted"):
+            make_report(fitted(ISRTransformer(), data), data)
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            ISRClassifier("cov", n_spurious=1),
+            ISRClassifier("joint", head="lda", scale=0.5),
+            ISRClassifier(variant="paper", n_spurious=1, class_weight="balanced"),
+            ISRClassifier(head=(np.ones((1, 5)), np.zeros(1))),
+            ISRClassifier(n_spurious=0),
+            ISRClassifier(n_spurious=4, method="cov"),
+        ],
+        ids=lambda e: f"{e.method} {e.n_spurious} {e.variant}",
+    )
+    @pytest.mark.filterwarnings("ignore:covariances do not differ")
+    def test_every_kind_of_model_has_one(self, estimator):
+        data = gaussian()
+        page = make_report(fitted(estimator, data), data).html()
+        assert 'id="spectrum"' in page
+        assert 'id="samples"' in page
+
+    def test_rows_without_environments(self):
+        X, y, environments = gaussian()
+        environments = environments.astype(object)
+        environments[::3] = None
+        data = X, y, environments
+        report = make_report(fitted(ISRClassifier(), data), data)
+        assert report.evidence.after.n_without_environment == 200
+        assert "unknown" in words(report.html())
+
+    def test_data_frames(self):
+        pd = pytest.importorskip("pandas")
+        X, y, environments = gaussian()
+        frame = pd.DataFrame(X, columns=list("abcde"))
+        clf = ISRClassifier().fit(frame, y, environments=environments)
+        assert (
+            make_report(clf, (frame, pd.Series(y), pd.Series(environments))).evidence.after.n == 600
+        )
