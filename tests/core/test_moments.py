@@ -464,3 +464,57 @@ def test_constant_columns_have_no_scatter_however_they_are_merged():
     np.testing.assert_array_equal(found.scatter, 0.0)
     np.testing.assert_array_equal(found.total_scatter(), 0.0)
     np.testing.assert_array_equal(found.mean, np.broadcast_to(X[0], (1, 3, 2)))
+
+
+def spread_error(found, exact, X):
+    """Largest error of a covariance, in units of the features' own standard deviations."""
+    deviation = X.astype(float).std(axis=0)
+    return np.max(np.abs(found - exact) / np.outer(deviation, deviation))
+
+
+@pytest.mark.parametrize("d", [3, 40, 600])
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_float32_products_keep_six_digits(d, pooled, shift):
+    # What the docstring of Running promises, on both sides of the width that picks the kernel.
+    rng = np.random.default_rng(17)
+    n = 6000
+    scale = np.logspace(0, 3, d)
+    X = ((rng.normal(size=(n, d)) + shift) * scale).astype(np.float32)
+    y, e = rng.integers(2, size=n), rng.integers(3, size=n)
+    single = Moments.from_data(X, y, e, pooled=pooled)
+    double = Moments.from_data(X.astype(float), y, e, pooled=pooled)
+    assert np.abs((single.mean - double.mean) / scale).max() < 1e-7
+    within = [m.within() / m.dof for m in (single, double)]
+    assert spread_error(*within, X) < 2e-6
+    means = Moments.from_data(X, y, e, order=1)
+    assert np.abs((means.mean - double.mean) / scale).max() < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_means_that_wander_lose_no_digits(dtype):
+    # Blocks whose mean is near the one so far, and blocks whose mean is far from it.
+    rng = np.random.default_rng(18)
+    n = 4000
+    path = np.repeat([0.0, 0.0, 0.01, 500.0, 500.0, -3e4, 0.0, 0.0], n // 8)
+    X = (rng.normal(size=(n, 4)) + path[:, None]).astype(dtype)
+    e = np.arange(n) % 2
+    found = Moments.from_data(X, None, e, chunk_size=100)
+    exact = X.astype(float)
+    want = np.array([np.cov(exact[e == i].T) for i in (0, 1)])
+    assert spread_error(found.covariance[0], want, X) < (1e-6 if dtype == np.float32 else 1e-13)
+    # Inside the blocks nothing was lost either: the same rows, each piece an environment.
+    pieces = Moments.from_data(X, None, np.repeat(np.arange(8), n // 8), chunk_size=100)
+    assert spread_error(pieces.covariance[0, 5], np.cov(exact[2500:3000].T), X[:500]) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, bool])
+def test_integer_labels_are_counted_not_sorted(dtype):
+    labels = np.array([1, 0, 1, 1, 0]).astype(dtype)
+    far = np.array([5, -3, 10**9, 5, -3])
+    X = np.arange(5.0)[:, None]
+    found = Moments.from_data(X, labels, far)
+    assert found.classes.dtype == dtype
+    assert found.classes.tolist() == [0, 1]
+    assert found.environments.tolist() == [-3, 5, 10**9]
+    assert found.count.tolist() == [[2, 0, 0], [0, 2, 1]]

@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import blas
 
-_BLOCK_BYTES = 8 << 20
+#: Bytes of float64 rows that stay in the cache between the steps of an update.
+_BLOCK_BYTES = 1 << 20
+#: Rows of a product that make adding it to its float64 sum cheap.
+_ENOUGH = 2048
+#: Rows summed in their own precision before the sum goes on in float64.
+_SEGMENT = 256
+#: Means so many standard deviations from the origin lose digits when rows are summed as they are.
+_FAR = 8.0
+#: How many times smaller than the variance the square of a small step is.
+_NEAR = 64.0
+#: Differences of means that are collected before their scatter is added.
+_WAITING = 64
+#: Rows of a scatter that are added to at a time: no more of the unused triangle than needed.
+_BAND = 256
+#: Features up to which a product's other triangle costs less than SciPy's older kernel.
+_NARROW = 512
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def default_chunk_size(n_features: int) -> int:
-    """Rows a block: a few MB, but enough of them for the matrix products to pay."""
-    return max(1024, _BLOCK_BYTES // (8 * max(1, n_features)))
+def default_chunk_size(n_features: int, slots: int = 1, *, apart: bool = False) -> int:
+    """Rows a block: of the cache's size, but enough of them for the matrix products to pay.
+
+    With a scatter a slot (`apart`), each slot should have enough of them.
+    """
+    rows = max(_ENOUGH, _BLOCK_BYTES // (8 * max(1, n_features)), 64 * slots)
+    return max(rows, slots * min(_ENOUGH, 2 * n_features)) if apart else rows
 
 
 def between(
@@ -33,20 +55,29 @@ def between(
 
 
 class Running:
-    """Mutable sums of the moments of `n_cells` labelled and `n_other` unlabelled slots."""
+    """Mutable sums of the moments of `n_cells` labelled and `n_other` unlabelled slots.
 
-    def __init__(self, n_cells: int, n_other: int, d: int, order: int, pooled: bool) -> None:
+    Rows of a block are gathered by slot and centred on their slot's mean there, so that every
+    product is one of small numbers; a slot (or, pooled, all of them) is one symmetric product a
+    block, in the rows' own precision, added to a float64 sum. Float32 rows thus give means to
+    about 1e-8 and scatters to about 1e-6 of the features' own spread, however far they lie from
+    the origin, and float64 rows both to rounding.
+    """
+
+    def __init__(self, n_cells: int, n_other: int, d: int, pooled: bool) -> None:
         slots = n_cells + n_other
         self.count = np.zeros(slots)
         self.mean = np.zeros((slots, d))
-        self.scatter = None
-        if order == 2:
-            # Where each slot's scatter goes: its own, or one for cells and one for the rest.
-            self.target = np.arange(slots)
-            if pooled:
-                self.target = np.repeat([0, 1], [n_cells, n_other])
-            self.scatter = np.zeros((2 if pooled else slots, d, d))
         self.pooled = pooled
+        # Where each slot's scatter goes: its own, or one for cells and one for the rest.
+        self.target = np.repeat([0, 1], [n_cells, n_other]) if pooled else np.arange(slots)
+        # Only the lower triangles are kept up.
+        self.scatter = np.zeros((2 if pooled else slots, d, d))
+        # Terms of Chan's merge, set aside until there are enough of them for a product: those to
+        # add, and those to subtract.
+        self._waiting: tuple[dict[int, list[NDArray]], ...] = ({}, {})
+        self._rows = np.empty((0, d))
+        self._product = np.empty((0, 0), dtype=np.float32)
 
     def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
         """Merge the rows of a block, each belonging to one slot, into the sums."""
@@ -55,35 +86,91 @@ class Running:
             block, slots, weight = block[keep], slots[keep], weight[keep]
         if not len(block):
             return
-        order = np.argsort(slots, kind="stable")
-        block = _as_float(block[order])
-        present, starts, rows = np.unique(slots[order], return_index=True, return_counts=True)
+        block = block if block.dtype in _FLOATS else block.astype(np.float64)
+        order, present, ends = _by_slot(slots, len(self.count))
+        starts = np.append(0, ends[:-1])
+        rows = self._buffer(block)
         w = None if weight is None else weight[order]
-        count = rows.astype(float) if w is None else np.add.reduceat(w, starts)
-        mean = _centre(block, w, starts, rows, count)
-        self._merge(present, count, mean)
-        if self.scatter is None:
-            return
+        for slot, start, end in zip(present, starts, ends, strict=True):
+            own = None if w is None else w[start:end]
+            self._merge(slot, block, order[start:end], rows[start:end], own)
         if w is not None:
-            block *= np.sqrt(w)[:, None].astype(block.dtype)
-        for slot, start, n in zip(present, starts, rows, strict=True):
-            part = block[start : start + n]
-            self.scatter[self.target[slot]] += part.T @ part
+            rows *= np.sqrt(w)[:, None].astype(rows.dtype)
+        targets = self.target[present]
+        for target in np.unique(targets):
+            # Slots of one target follow each other: one product for all of them.
+            mine = np.flatnonzero(targets == target)
+            self._add_gram(target, rows[starts[mine[0]] : ends[mine[-1]]])
 
-    def _merge(self, present: NDArray, count: NDArray, mean: NDArray) -> None:
-        """Merge counts and means, and the scatter between old and new means."""
-        counts = np.stack([self.count[present], count])
-        merged, centre, rows = between(counts, np.stack([self.mean[present], mean]), axis=0)
-        self.count[present], self.mean[present] = merged, centre
-        if self.scatter is not None:
-            for i, slot in enumerate(present):
-                if counts[0, i] > 0:
-                    self.scatter[self.target[slot]] += rows[:, i].T @ rows[:, i]
+    def _buffer(self, block: NDArray) -> NDArray:
+        """Memory for the rows of a block, the same every time."""
+        if self._rows.dtype != block.dtype or len(self._rows) < len(block):
+            self._rows = np.empty(block.shape, dtype=block.dtype)
+        return self._rows[: len(block)]
+
+    def _merge(
+        self, slot: int, block: NDArray, order: NDArray, rows: NDArray, w: NDArray | None
+    ) -> None:
+        """Gather the rows of one slot, centred, and merge their count and mean into its own."""
+        seen, old = self.count[slot], self.mean[slot]
+        count = float(len(rows) if w is None else w.sum())
+        w = None if w is None else w.astype(rows.dtype)
+        origin = (old if seen > 0 else _near(block, order)).astype(rows.dtype)
+        step = _gathered(block, order, origin, rows, w) / count
+        mean = origin + step
+        near = seen > 0 and self._is_near(slot, step)
+        if not near:
+            rows -= step.astype(rows.dtype)
+        total, move = seen + count, mean - old
+        self.count[slot] = total
+        if seen == 0:
+            self.mean[slot] = mean
+            return
+        self.mean[slot] += (count / total) * move
+        self._wait(slot, np.sqrt(seen * (count / total)) * move)
+        if near:
+            self._wait(slot, np.sqrt(count) * step, sign=-1)
+
+    def _is_near(self, slot: int, step: NDArray) -> bool:
+        """Whether rows can stay centred on another mean: the squares of this step are small.
+
+        To take them off their products again then loses no digits.
+        """
+        square = np.einsum("ii->i", self.scatter[self.target[slot]])
+        count = self.count[self.target == self.target[slot]].sum()
+        return bool((_NEAR * step**2 * count <= square).all())
+
+    def _wait(self, slot: int, row: NDArray, sign: int = 1) -> None:
+        target, waiting = int(self.target[slot]), self._waiting[sign < 0]
+        waiting.setdefault(target, []).append(row)
+        if len(waiting[target]) == _WAITING:
+            self._add_gram(target, np.array(waiting.pop(target)), sign)
+
+    def _add_gram(self, target: int, rows: NDArray, sign: int = 1) -> None:
+        """Add ``rows.T @ rows``, or subtract it, in the lower triangle of a scatter."""
+        total = self.scatter[target]
+        # SciPy sees transposes: its upper triangle is the lower one here.
+        if rows.dtype == np.float64:
+            blas.dsyrk(sign, rows.T, beta=1.0, c=total.T, overwrite_c=True)
+            return
+        if not len(self._product):
+            self._product = np.zeros(total.shape, dtype=np.float32)
+        if len(total) <= _NARROW:
+            np.matmul(rows.T, rows, out=self._product)
+        else:
+            blas.ssyrk(1.0, rows.T, c=self._product.T, overwrite_c=True)
+        for start in range(0, len(total), _BAND):
+            band = slice(start, start + _BAND), slice(0, start + _BAND)
+            total[band] += self._product[band]
 
     def scatters(self, K: int, E: int) -> tuple[NDArray | None, NDArray | None]:
         """The scatter of the labelled cells and of the unlabelled rows, shaped."""
-        if self.scatter is None:
-            return None, None
+        for sign, waiting in zip((1, -1), self._waiting, strict=True):
+            for target, rows in waiting.items():
+                self._add_gram(target, np.array(rows), sign)
+            waiting.clear()
+        for target in np.unique(self.target[self.count > 0]):
+            _mirror(self.scatter[target])
         if self.pooled:
             return self.scatter[0], self.scatter[1]
         d = self.mean.shape[-1]
@@ -91,23 +178,91 @@ class Running:
         return inner.reshape(K, E, d, d), outer.reshape(K, 1, d, d)
 
 
-def _as_float(block: NDArray) -> NDArray:
-    """A block the sums may write to: float32 stays, everything else becomes float64."""
-    return block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
+class RunningMeans:
+    """Mutable sums of the means alone of some slots, for which rows need no gathering.
+
+    Rows are summed as they are, some hundred in their own precision and float64 from there on;
+    those far from the origin are moved there first. Float32 rows give means to about 1e-7 of the
+    features' spread.
+    """
+
+    def __init__(self, slots: int, d: int) -> None:
+        self.count = np.zeros(slots)
+        self._sum = np.zeros((slots, d))
+        self._origin: NDArray | None = None
+
+    def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
+        """Merge the rows of a block, each belonging to one slot, into the sums."""
+        if not len(block):
+            return
+        block = block if block.dtype in _FLOATS else block.astype(np.float64)
+        if self._origin is None:
+            self._origin = _origin(block[:_SEGMENT])
+        if self._origin.any():
+            block = block - self._origin.astype(block.dtype)
+        self.count += np.bincount(slots, weight, len(self.count))
+        order, present, ends = _by_slot(slots, len(self.count))
+        # One row of the matrix sums one segment of one slot.
+        stops = [
+            np.append(np.arange(a + _SEGMENT, b, _SEGMENT), b)
+            for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)
+        ]
+        owner = np.repeat(present, [len(stop) for stop in stops])
+        w = np.ones(len(block)) if weight is None else weight[order]
+        parts = (w.astype(block.dtype), order, np.concatenate([[0], *stops]))
+        sums = sparse.csr_array(parts, shape=(len(owner), len(block))) @ block
+        for slot, part in zip(owner, sums, strict=True):
+            self._sum[slot] += part
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean of each slot; zero where it is empty."""
+        some = self.count > 0
+        mean = self._sum / np.where(some, self.count, 1.0)[:, None]
+        return mean if self._origin is None else np.where(some[:, None], mean + self._origin, 0.0)
 
 
-def _centre(
-    block: NDArray, w: NDArray | None, starts: NDArray, rows: NDArray, count: NDArray
+def _origin(rows: NDArray) -> NDArray[np.float64]:
+    """One of the rows where some feature lies far from zero, else zero."""
+    mean, deviation = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+    far = (np.abs(mean) > _FAR * deviation).any()
+    return rows[0].astype(np.float64) if far else np.zeros(rows.shape[1])
+
+
+def _by_slot(slots: NDArray, n_slots: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Order that gathers rows by slot, the slots that have any, and where each of them ends."""
+    # Small integers are sorted by counting them.
+    small = slots.astype(np.int16) if n_slots < 2**15 else slots
+    count = np.bincount(slots, minlength=n_slots)
+    present = np.flatnonzero(count)
+    return np.argsort(small, kind="stable"), present, np.cumsum(count[present])
+
+
+def _gathered(
+    block: NDArray, order: NDArray, origin: NDArray, out: NDArray, w: NDArray | None
 ) -> NDArray[np.float64]:
-    """Subtract each slot's mean from its rows in place; return the means in float64."""
-    mean = np.zeros((len(starts), block.shape[1]))
-    # The second round averages what rounding left of the first: with data far from the origin
-    # the mean of a block is off by n·eps·|mean|, the mean of the deviations is not.
-    for _ in range(2):
-        weighted = block if w is None else block * w[:, None]
-        step = np.add.reduceat(weighted, starts, axis=0, dtype=np.float64) / count[:, None]
-        # What is subtracted, float32 where the rows are, is what the mean must gain.
-        step = step.astype(block.dtype)
-        mean += step
-        block -= np.repeat(step, rows, axis=0)
-    return mean
+    """Weighted sum of some rows of a block less an origin; the differences go to `out`."""
+    total = np.zeros(len(origin))
+    # Few rows at a time: what one step leaves in the cache the next one finds there.
+    for start in range(0, len(out), _SEGMENT):
+        some = slice(start, start + _SEGMENT)
+        # Any other mode makes a copy first, in case an index is out of range.
+        rows = np.take(block, order[some], axis=0, out=out[some], mode="clip")
+        rows -= origin
+        total += rows.sum(axis=0) if w is None else w[some] @ rows
+    return total
+
+
+def _near(block: NDArray, order: NDArray) -> NDArray[np.float64]:
+    """About the mean of some rows, from the first of them: differences from it are nearly exact."""
+    first = block[order[0]].astype(np.float64)
+    return first + (block[order[:_SEGMENT]] - first).mean(axis=0)
+
+
+def _mirror(matrix: NDArray) -> None:
+    """Copy the lower triangle of a square matrix to the upper one."""
+    for start in range(0, len(matrix), _BAND):
+        end = start + _BAND
+        square = matrix[start:end, start:end]
+        square[:] = np.tril(square) + np.tril(square, -1).T
+        matrix[:start, start:end] = matrix[start:end, :start].T

@@ -52,7 +52,7 @@ def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, ND
     known = ~is_missing(array)
     values = array if known.all() else array[known]
     try:
-        found, inverse = np.unique(values, return_inverse=True)
+        found, inverse = _distinct(values)
     except TypeError:
         kinds = sorted({type(v).__name__ for v in values})
         raise ValueError(
@@ -73,6 +73,19 @@ def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, ND
     table = np.array([position[name] for name in found.tolist()], dtype=np.intp)
     codes[known] = table[inverse.ravel()] if len(table) else MISSING
     return names, codes
+
+
+def _distinct(values: NDArray) -> tuple[NDArray, NDArray]:
+    """Sorted distinct values and the position of each among them."""
+    if values.dtype.kind in "bi" and values.ndim == 1 and values.size:
+        low, high = int(values.min()), int(values.max())
+        if high - low < max(1024, values.size):
+            # Small integers need no sorting: counting them is many times faster.
+            offset = values.astype(np.int64) - low
+            seen = np.bincount(offset) > 0
+            found = (np.flatnonzero(seen) + low).astype(values.dtype)
+            return found, (np.cumsum(seen) - 1)[offset]
+    return np.unique(values, return_inverse=True)
 
 
 def union(a: NDArray, b: NDArray) -> NDArray:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import _checks
-from isrlearn.core._accumulate import Running, between, default_chunk_size
+from isrlearn.core._accumulate import Running, RunningMeans, between, default_chunk_size
 from isrlearn.core.labels import encode, union
 
 _MEANS_ONLY = "these moments keep means only; make them with order=2"
@@ -106,8 +106,11 @@ class Moments:
         K, E = len(classes), len(names)
         # One slot a cell; unlabelled rows of class k go to slot K·E + k.
         slots = np.where(codes < 0, K * E + class_codes, class_codes * E + codes)
-        running = Running(K * E, K, d + (0 if extra is None else extra.shape[1]), order, pooled)
-        step = chunk_size or default_chunk_size(d)
+        width = d + (0 if extra is None else extra.shape[1])
+        running: Running | RunningMeans = RunningMeans(K * E + K, width)
+        if order == 2:
+            running = Running(K * E, K, width, pooled)
+        step = chunk_size or default_chunk_size(d, K * E, apart=order == 1 or not pooled)
         for start in range(0, n, step):
             rows = slice(start, start + step)
             block = np.asarray(X[rows])
@@ -117,27 +120,32 @@ class Moments:
         return cls._from_running(running, classes, names)
 
     @classmethod
-    def _from_running(cls, running: Running, classes: NDArray, names: NDArray) -> Moments:
+    def _from_running(
+        cls, running: Running | RunningMeans, classes: NDArray, names: NDArray
+    ) -> Moments:
         K, E = len(classes), len(names)
-        d = running.mean.shape[-1]
+        means = running.mean
+        d = means.shape[-1]
         cells, rest = slice(0, K * E), slice(K * E, None)
-        _checks.check_finite(running.mean[cells].reshape(K, E, d), classes, names)
-        _checks.check_finite(running.mean[rest].reshape(K, 1, d), classes, None)
-        inner, outer = running.scatters(K, E)
+        _checks.check_finite(means[cells].reshape(K, E, d), classes, names)
+        _checks.check_finite(means[rest].reshape(K, 1, d), classes, None)
+        inner = outer = None
+        if isinstance(running, Running):
+            inner, outer = running.scatters(K, E)
         unlabelled = None
         if running.count[rest].any():
             unlabelled = cls(
                 classes,
                 np.array(["unlabelled"]),
                 running.count[rest].reshape(K, 1),
-                running.mean[rest].reshape(K, 1, d),
+                means[rest].reshape(K, 1, d),
                 outer,
             )
         return cls(
             classes,
             names,
             running.count[cells].reshape(K, E),
-            running.mean[cells].reshape(K, E, d),
+            means[cells].reshape(K, E, d),
             inner,
             unlabelled,
         )
@@ -276,7 +284,8 @@ class Moments:
         scatter = None
         if a.scatter is not None and b.scatter is not None:
             # Chan's merge: the scatter of the whole is the parts' plus that between their means.
-            spread = _gram(rows) if a.pooled else np.einsum("skei,skej->keij", rows, rows)
+            cells = np.moveaxis(rows, 0, -2)  # (K, E, 2, d)
+            spread = _gram(rows) if a.pooled else np.swapaxes(cells, -1, -2) @ cells
             scatter = a.scatter + b.scatter + spread
         parts = [m.unlabelled for m in (a, b) if m.unlabelled is not None]
         unlabelled = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
