@@ -545,7 +545,8 @@ def test_names_are_text_and_nothing_else(well, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "diagnose", "fit", "predict", "evaluate", "inspect", "export", "datasets"]
+    "command",
+    ["", "diagnose", "fit", "predict", "evaluate", "inspect", "export", "report", "datasets"],
 )
 def test_help_waits_for_nothing(command):
     arguments = [command] if command else []

@@ -83,6 +83,17 @@ class TestNumbers:
         assert report.evidence.after.n == len(data[1])
         assert sum(group.n for group in report.evidence.before.groups) == len(data[1])
 
+    def test_of_many_rows_some_are_enough(self, monkeypatch):
+        monkeypatch.setattr("isrlearn.report._evidence._MOST_VALUES", 5 * 300)
+        train, held_out = gaussian(), gaussian(1)
+        clf = fitted(ISRClassifier(), train)
+        by_folds, by_test = make_report(clf, train), make_report(clf, train, held_out)
+        assert by_folds.evidence.n_used == by_test.evidence.n_used == 298
+        assert "298 of the 600 rows of the training table" in words(by_folds.html())
+        # The model itself is still the one that all the rows made.
+        expected = group_report(held_out[1], clf.predict(held_out[0]), environments=held_out[2])
+        assert by_test.evidence.after.to_dict() == expected.to_dict()
+
     def test_cross_validation_sees_through_noise(self):
         rng = np.random.default_rng(0)
         data = rng.standard_normal((120, 60)), np.arange(120) % 2, np.arange(120) // 2 % 2
@@ -218,7 +229,7 @@ class TestPage:
     def test_missing_jinja_names_the_extra(self):
         code = (
             "import sys; sys.modules['jinja2'] = None\n"
-            "from isrlearn.report import check_jinja\n"
+            "from isrlearn.report._page import check_jinja\n"
             "try:\n    check_jinja()\nexcept ImportError as error:\n    print(error)"
         )
         run = subprocess.run(

@@ -158,7 +158,7 @@ def _check_report(report: Path | None, out: Path, test: Path | None) -> None:
             raise click.UsageError("--test goes with --report: the report scores that table")
         return
     from isrlearn.io._files import check_writable
-    from isrlearn.report import check_jinja
+    from isrlearn.report._page import check_jinja
 
     check_writable(report)
     check_jinja()

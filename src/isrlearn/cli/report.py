@@ -49,7 +49,7 @@ def report(
     """
     from isrlearn.io import read_model
     from isrlearn.io._files import check_writable
-    from isrlearn.report import check_jinja
+    from isrlearn.report._page import check_jinja
     from isrlearn.workflow import labelled_table_for, report_table
 
     check_writable(out)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from isrlearn.metrics import GroupReport, group_report
@@ -16,8 +17,8 @@ from isrlearn.search._splits import Sample, Split, cell_folds, cells_of
 Kind = Literal["test", "validation", "folds", "chosen-folds", "training", "table"]
 
 _FOLDS = 5
-#: Most numbers of the table that are copied for cross-validation.
-_MOST_VALUES = 5e7
+#: Most numbers of a training table that many heads are fitted on: it is copied a few times.
+_MOST_VALUES = 1.5e7
 _EVERYTHING = slice(None)
 
 
@@ -37,7 +38,7 @@ class Evidence:
         Of the same head with nothing removed; needs the training rows.
     trade_off : TradeOff or None
     n_used : int
-        Training rows that took part.
+        Training rows that took part in the trade-off, and in the folds; of very many, some.
     reason : str
         Why there are no folds, where there should have been.
     """
@@ -77,28 +78,37 @@ def evidence(
     after = _scored(estimator, held_out, metric)
     if train is None:
         return Evidence("table", after)
-    split = Split(train, _EVERYTHING, held_out, _EVERYTHING)
+    some = _some(train, _cells(train, metric))[0]
+    split = Split(some, _EVERYTHING, held_out, _EVERYTHING)
     found = _exact(trade_off(estimator, [split], metric), estimator, train, held_out)
     kind: Kind = "validation" if chosen else "test"
-    return Evidence(kind, found.after, found.before, found, len(train.y))
+    return Evidence(kind, found.after, found.before, found, len(some.y))
 
 
 def _by_folds(estimator: Any, train: Sample, metric: str, *, chosen: bool) -> Evidence:
     """Scores by cross-validation; of the training rows themselves where that cannot be done."""
-    cells = cells_of(train.y if metric == "accuracy" else None, train.environments)
-    rows = thinned(cells, int(_MOST_VALUES // train.X.shape[1]))
-    sample = train if len(rows) == len(cells) else train.rows(rows)
+    sample, cells = _some(train, _cells(train, metric))
     try:
-        folds = cell_folds(cells[rows], _FOLDS, np.random.RandomState(0))
+        folds = cell_folds(cells, _FOLDS, np.random.RandomState(0))
         splits = [Split(sample, a, sample, b) for a, b in folds]
         found = trade_off(estimator, splits, metric)
     except (ValueError, np.linalg.LinAlgError) as error:
-        split = Split(train, _EVERYTHING, train, _EVERYTHING)
+        split = Split(sample, _EVERYTHING, train, _EVERYTHING)
         found = _exact(trade_off(estimator, [split], metric), estimator, train, train)
-        n = len(train.y)
+        n = len(sample.y)
         return Evidence("training", found.after, found.before, found, n, reason=str(error))
     kind: Kind = "chosen-folds" if chosen else "folds"
-    return Evidence(kind, found.after, found.before, found, len(rows))
+    return Evidence(kind, found.after, found.before, found, len(sample.y))
+
+
+def _cells(rows: Sample, metric: str) -> NDArray[np.intp]:
+    return cells_of(rows.y if metric == "accuracy" else None, rows.environments)
+
+
+def _some(rows: Sample, cells: NDArray[np.intp]) -> tuple[Sample, NDArray[np.intp]]:
+    """Rows that dozens of heads can be fitted on, and their cells: all, unless there are many."""
+    kept = thinned(cells, int(_MOST_VALUES // rows.X.shape[1]))
+    return (rows, cells) if len(kept) == len(cells) else (rows.rows(kept), cells[kept])
 
 
 def _exact(found: TradeOff, estimator: Any, train: Sample, held_out: Sample) -> TradeOff:

@@ -74,13 +74,13 @@ def _content(report: Report) -> dict[str, Any]:
     figure = None
     if trade_off is not None and len(trade_off.counts) > 1:
         figure = _groups.trade_off_figure(trade_off)
-    count = estimator.moments_.count
+    n_train = _n_train(estimator)
     return {
         "title": name_of(sources.get("title") or "What changed when what moves was removed"),
         "headline": _groups.headline(found.before, found.after),
         "kind": found.kind,
-        "trust": sentence_of_kind(found.kind, found.after.n, found.n_used, found.reason[:300]),
-        "facts": _facts(report, round(float(count.sum()))),
+        "trust": sentence_of_kind(found.kind, found.after.n, n_train, found.reason[:300]),
+        "facts": _facts(report, n_train),
         "removal": _removal(estimator),
         "bars": _groups.group_bars(found.before, found.after),
         "spectrum": _figures.spectrum_figure(
@@ -100,6 +100,12 @@ def _content(report: Report) -> dict[str, Any]:
         "versions": _reproduce.versions(),
         "sha256": str(sources.get("sha256") or ""),
     }
+
+
+def _n_train(estimator: Any) -> int:
+    moments = estimator.moments_
+    other = 0.0 if moments.unlabelled is None else moments.unlabelled.count.sum()
+    return round(float(moments.count.sum() + other))
 
 
 def _facts(report: Report, n_train: int) -> list[tuple[str, str]]:

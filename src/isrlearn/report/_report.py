@@ -21,7 +21,7 @@ from isrlearn.report._view import View, rank_test_of, view_of
 from isrlearn.search._splits import Sample, cells_of
 
 #: Most numbers that are looked at to diagnose the rows.
-_MOST_VALUES = 1e8
+_MOST_VALUES = 5e7
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,9 +89,10 @@ def plural(n: int, thing: str) -> str:
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
-def sentence_of_kind(kind: str, n: int, n_used: int, reason: str) -> str:
+def sentence_of_kind(kind: str, n: int, n_train: int, reason: str) -> str:
     """Which rows were scored, and how far that can be trusted."""
     rows = plural(n, "row")
+    some = rows if n >= n_train else f"{n:,} of the {n_train:,} rows"
     return {
         "test": f"Scored on {rows} that took no part in fitting or choosing the model.",
         "validation": (
@@ -99,19 +100,19 @@ def sentence_of_kind(kind: str, n: int, n_used: int, reason: str) -> str:
             "chose the settings: on new rows expect a little less."
         ),
         "folds": (
-            f"Scored by cross-validation: {rows} of the training table, each by a model fitted "
-            "without it. Rows of a new place may differ; a test table would tell."
+            f"Scored by cross-validation: {some} of the training table, each by a model "
+            "fitted without it. Rows of a new place may differ; a test table would tell."
         ),
         "chosen-folds": (
-            f"Scored by cross-validation on {rows} of the training table, which also chose the "
-            "settings: on new rows expect a little less."
+            f"Scored by cross-validation on {some} of the training table, which also chose "
+            "the settings: on new rows expect a little less."
         ),
         "training": (
-            f"Careful: scored on the {n_used:,} training rows themselves, which says how well the "
+            f"Careful: scored on the {n:,} training rows themselves, which says how well the "
             f"model fits, not how well it will do. Cross-validation was not possible: {reason}"
         ),
         "table": (
-            f"Scored on {rows}. Whether the model was fitted on them is not known: they do not "
-            "match its training rows, or only in part."
+            f"Scored on {rows}, which are not all the rows that the model was fitted on; whether "
+            "it was fitted on some of them is not known."
         ),
     }[kind]
