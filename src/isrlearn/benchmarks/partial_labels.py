@@ -43,7 +43,7 @@ DATASETS: Mapping[str, tuple[str, Callable[..., Splits]]] = {
 _HEAD = {"C": 0.01, "class_weight": "balanced"}
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "isr": ("ISR-Mean", _HEAD),
-    "isr-filled": ("ISR-Mean, environments filled in", _HEAD),
+    "isr-filled": ("ISR-Mean, filled in", _HEAD),
     "reweighting": (
         "groups reweighted",
         {"C": 0.01, "n_spurious": 0, "group_weight": "balanced"},
@@ -194,8 +194,8 @@ def write_partial_labels(
     notes = [
         f"Test accuracy, mean over {result.plan.n_draws} draws of the data and of the rows whose "
         "environment is known, ± half the 95 % interval of that mean. The head is fitted on all "
-        "rows, the subspace found on those with an environment, after the others were filled in "
-        "from features and class where the row says so; settings are the same for every "
+        "rows, the subspace found on those with an environment (*filled in*: after the others were told "
+        "from features and class by `infer_environments`); settings are the same for every "
         "share of labels. A class without a labelled row in some environment is not compared."
     ]
     if command:
