@@ -27,7 +27,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "baselines": ESTIMATOR_LAYER,
     "torch": ESTIMATOR_LAYER | {"_progress", "estimators", "io"},
     "dask": ESTIMATOR_LAYER | {"estimators"},
-    "benchmarks": ESTIMATOR_LAYER | {"baselines", "datasets", "estimators", "search", "torch"},
+    "benchmarks": ESTIMATOR_LAYER
+    | {"baselines", "datasets", "estimators", "infer", "search", "torch"},
     "demo": ESTIMATOR_LAYER | {"estimators", "datasets"},
     "infer": ESTIMATOR_LAYER,
     "search": ESTIMATOR_LAYER | {"_progress", "estimators"},

@@ -36,7 +36,7 @@ def labels_figure(
     curves = list(curves)
     # Text stays text in the SVG: searchable, and a tenth of the size.
     with rc_context({"svg.hashsalt": "isrlearn", "svg.fonttype": "none", "font.size": 9}):
-        figure = figure_type(figsize=(4.6 * max(len(titles), 2), 3.7), layout="constrained")
+        figure = figure_type(figsize=(5.2 * max(len(titles), 2), 3.7), layout="constrained")
         axes = figure.subplots(1, len(titles), squeeze=False, sharey=True)
         for axis, (dataset, title) in zip(axes.flat, titles.items(), strict=True):
             for method, label in labels.items():

@@ -194,8 +194,8 @@ def write_partial_labels(
     notes = [
         f"Test accuracy, mean over {result.plan.n_draws} draws of the data and of the rows whose "
         "environment is known, ± half the 95 % interval of that mean. The head is fitted on all "
-        "rows, the subspace found on those with an environment (*filled in*: after the others were told "
-        "from features and class by `infer_environments`); settings are the same for every "
+        "rows, the subspace found on those with an environment; *filled in*: after the others were "
+        "told from features and class by `infer_environments`. Settings are the same for every "
         "share of labels. A class without a labelled row in some environment is not compared."
     ]
     if command:
