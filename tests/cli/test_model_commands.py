@@ -561,3 +561,29 @@ def test_help_waits_for_nothing(command):
     assert run.stderr == ""
     assert "Usage: isr" in run.stdout
     assert "Example: isr" in run.stdout or command == "datasets"
+
+
+def test_unknown_environments_are_filled_in(well, mistake, tmp_path):
+    """Empty fields of a CSV file are unknown environments; a tenth of them known is enough."""
+    train = load_digits_on_paper().train
+    known = np.where(np.arange(len(train.y)) % 10 == 0, train.environments, "")
+    features = {f"f{i}": column for i, column in enumerate(train.X.T)}
+    write_columns(tmp_path / "t.csv", {**features, "label": train.y, "environment": known})
+    model = tmp_path / "m.isr"
+    fit = ("fit", tmp_path / "t.csv", *COLUMNS, "--n-spurious", "1", "--out", model)
+    record = json.loads(well(*fit, "--fill-environments", "--json"))
+    assert record["environments_filled"] == 900
+    full = ISRClassifier(n_spurious=1).fit(train.X, train.y, environments=train.environments)
+    found = isrlearn.load(model).spurious_basis_
+    assert abs(found.T @ full.spurious_basis_).item() > 0.98
+    assert "900 of 1000 environments were filled in" in well(*fit, "--fill-environments")
+    assert "not for a regression" in mistake(*fit, "--fill-environments", "--task", "regression")
+
+
+def test_environments_cannot_be_filled_in_from_too_few(mistake, tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=20), "label": np.arange(20) % 2}
+    known = np.where(np.arange(20) < 3, "sea", "")
+    write_columns(tmp_path / "t.csv", {**columns, "environment": known})
+    fit = ("fit", tmp_path / "t.csv", *COLUMNS, "--out", tmp_path / "m.isr")
+    assert "too few rows with an environment" in mistake(*fit, "--fill-environments")

@@ -75,6 +75,12 @@ class Components(click.ParamType):
     type=options.FILE,
     help="Choose the settings not given by the worst group of this table.",
 )
+@click.option(
+    "--fill-environments",
+    "fill",
+    is_flag=True,
+    help="Tell unknown environments by features and class, from rows where they are known.",
+)
 @click.option("--search", is_flag=True, help="Choose them by cross-validation.")
 @options.out("Model file to write.")
 @click.option(
@@ -90,6 +96,7 @@ def fit(
     labels: Path | None,
     task: str,
     validation: Path | None,
+    fill: bool,
     search: bool,
     out: Path,
     report: Path | None,
@@ -105,7 +112,16 @@ def fit(
     Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
     from isrlearn.io._files import check_writable
-    from isrlearn.workflow import fit_table, report_fitted, table_like, training_tables
+    from isrlearn.workflow import (
+        fill_environments,
+        fit_table,
+        report_fitted,
+        table_like,
+        training_tables,
+    )
+
+    if fill and task == "regression":
+        raise click.UsageError("--fill-environments goes by class: not for a regression")
 
     check_writable(out)
     _check_report(report, out, test)
@@ -120,6 +136,10 @@ def fit(
         )
         columns = {"label": label, "environment": environment}
         unseen = None if test is None else table_like(train, test, **columns)
+    n_filled = 0
+    if fill:
+        with working("Filling in environments"):
+            train, n_filled = fill_environments(train)
     given = {name: value for name, value in settings.items() if value is not None}
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
     with working(what, quietly=search or validation is not None):
@@ -133,6 +153,9 @@ def fit(
         )
         fitted.save(out)
     record, lines = {**fitted.to_dict(), "out": str(out)}, _paragraphs(fitted, out)
+    if fill:
+        record["environments_filled"] = n_filled
+        lines.insert(0, f"{n_filled} of {len(train)} environments were filled in from the others.")
     if report is not None:
         with working("Writing the report"):
             page = report_fitted(

@@ -10,13 +10,14 @@ from isrlearn.workflow._apply import (
 )
 from isrlearn.workflow._fit import Fitted, fit_table
 from isrlearn.workflow._report import report_fitted, report_table
-from isrlearn.workflow._tables import table_like, training_tables
+from isrlearn.workflow._tables import fill_environments, table_like, training_tables
 
 __all__ = [
     "Evaluation",
     "Fitted",
     "diagnose_table",
     "evaluate_table",
+    "fill_environments",
     "fit_table",
     "labelled_table_for",
     "predict_table",

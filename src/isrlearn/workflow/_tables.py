@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.labels import encode
+from isrlearn.core.labels import encode, is_missing
+from isrlearn.infer import infer_environments
 from isrlearn.io import Table, TableError, read_table
 from isrlearn.io.tables import is_vector
 
@@ -76,6 +78,33 @@ def table_like(
     return read_table(
         path, label=label, environment=environment, features=train.feature_names, exact=True
     )
+
+
+def fill_environments(table: Table) -> tuple[Table, int]:
+    """The table with unknown environments told by those known, and how many those were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from isrlearn.io import Table
+    >>> from isrlearn.workflow import fill_environments
+    >>> y, e = np.arange(80) % 2, np.where(np.arange(80) < 40, "sea", "land").astype(object)
+    >>> X = np.random.default_rng(0).normal(size=(80, 2)) + 9 * (e == "sea")[:, None]
+    >>> e[20:60] = None
+    >>> filled, n = fill_environments(Table(Path("a.npy"), X, ("f0", "f1"), False, 2, y, e))
+    >>> n, int((filled.environments == "sea").sum())
+    (40, 40)
+    """
+    y, environments = labelled(table)
+    n = int(is_missing(environments).sum())
+    if n == 0:
+        return table, 0
+    try:
+        filled = infer_environments(table.X, y, environments=environments, random_state=0)
+    except ValueError as error:
+        raise TableError(f"{table.path}: {error}") from None
+    return replace(table, environments=filled), n
 
 
 def labelled(table: Table) -> tuple[NDArray, NDArray]:
