@@ -15,10 +15,10 @@ from isrlearn.datasets import load_mc_cmnist
 __all__ = ["MC_CMNIST"]
 
 _RULE = Rule(
-    weightings=(None, "group"),
+    weightings=("group",),
     n_spurious=(9, 20, 40),
     scale=(0.0,),
-    penalties=(0.01, 0.1),
+    penalties=(0.01,),
     n_components=None,
 )
 _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
@@ -58,12 +58,21 @@ MC_CMNIST = Experiment(
     dataset="MC-CMNIST",
     scores=("average_accuracy", "worst_group_accuracy", "worst_10_group_accuracy"),
     trained_with={"erm": "ERM", "ib_erm": "IB-ERM", "irm": "IRM", "ib_irm": "IB-IRM"},
-    methods=("original", "isr-multiclass", "reweighted", "dfr", "leace"),
+    methods=("original", "isr-multiclass", "isr-own-head", "reweighted", "dfr", "leace"),
     main=("original", "isr-multiclass"),
     features=_features,
     rule=lambda trained_with, options: _RULE,
     options={"n_samples": 45_000, "epochs": 6, "lr": 2e-3, "batch_size": 128},
     full={"n_samples": None, "epochs": 30},
     n_seeds=5,
-    notes=(),
+    notes=(
+        "A network of three convolutions and 128 features, Adam with a step of 0.002 that falls to "
+        "a tenth after 60 % of the epochs. Environments are the colours, for ISR and for IRM. ISR "
+        "takes out 9, 20 or 40 dimensions, whichever does best on the validation samples with all "
+        "groups weighted alike; its head is a logistic regression in which every group of the "
+        "training samples has the same weight.",
+        "*ISR, own head* refits nothing: the removal is folded into the network's own last layer. "
+        "*Head reweighted* is the logistic regression with nothing taken out. DFR is trained on "
+        "the validation samples, where most groups have one or two rows.",
+    ),
 )

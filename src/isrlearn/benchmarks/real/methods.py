@@ -118,6 +118,14 @@ def _searched(
     return lambda data: search.predict(data.X)
 
 
+def _adapted(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
+    """The network's own head with ISR folded in: nothing is fitted but the subspace."""
+    if found.head is None:
+        raise ValueError("features without a trained head have none to adapt")
+    head = [tuple(np.asarray(part, dtype=np.float64) for part in found.head)]
+    return _searched(found, rule, seed, method="multiclass", head=head, weighting=(None,))
+
+
 def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
     """A head from the validation samples, as many of every group."""
     held_out = found.splits.validation
@@ -200,6 +208,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "isr-cov": Method("ISR-Cov", partial(_searched, method="cov")),
         "isr-joint": Method("ISR joint", partial(_searched, method="joint")),
         "isr-multiclass": Method("ISR-Multiclass", partial(_searched, method="multiclass")),
+        "isr-own-head": Method("ISR, own head", _adapted),
         "isr-regression": Method("ISR-Regression", _searched),
         "refit": Method("Head refitted", partial(_searched, scale=1.0, n_spurious=0)),
         "reweighted": Method(

@@ -75,6 +75,8 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
             heads += [labels[m], *(["paper"] if m in experiment.main else [])]
             heads += ["better by"] if m in experiment.main[1:] else []
         for trained_with, label in experiment.trained_with.items():
+            if not any((name, trained_with, m) in at for m in methods):
+                continue
             row = [label]
             for m in methods:
                 cell = at.get((name, trained_with, m))
@@ -84,8 +86,7 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
                     row.append("" if printed is None else _printed(score, printed))
                 if m in experiment.main[1:]:
                     row.append("" if cell is None else _change(score, cell))
-            if any(row[1:]):
-                rows.append(row)
+            rows.append(row)
         if rows:
             tables.append(Table(f"{experiment.title}: {score.label}", heads, rows))
     return tables
