@@ -91,7 +91,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
     environments_ : ndarray
         Names of the environments seen.
-    spurious_basis_ : ndarray of shape (n_features, n_spurious_)
+    spurious_basis_ : ndarray of shape (n_features, n_spurious)
         Orthonormal basis of the spurious subspace.
     n_spurious_ : int
     spectrum_ : ndarray
