@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from isrlearn.core import _log_loss, logistic
+from isrlearn.core import Eraser, Moments, _log_loss, head_coordinates, logistic
 from isrlearn.core._log_loss import ArrayRows, LogisticObjective
-from isrlearn.core.logistic import fit_logistic, solve_logistic
+from isrlearn.core.logistic import fit_logistic, logistic_head, solve_logistic
 
 
 def features_and_codes(n, p, K, *, condition=1.0, seed=0):
@@ -246,3 +246,56 @@ def test_errors_name_the_value(change, message):
         change = {"start": fit_logistic(Z, [0, 1, 2, 1])}
     with pytest.raises(ValueError, match=message):
         fit_logistic(Z, **{"codes": [0, 1, 0, 1], "penalty": 1.0} | change)
+
+
+def head_problem(n, d, K, *, dtype=np.float64, seed=0):
+    """Rows, codes, moments and an eraser of one direction."""
+    Z, codes = features_and_codes(n, d, K, condition=30.0, seed=seed)
+    X = Z.astype(dtype)
+    moments = Moments.from_data(X, codes, np.arange(n) % 2, pooled=True)
+    direction = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, 1)))[0]
+    return X, codes, moments, Eraser(direction, direction, 0.0, moments.total()[1])
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(("n", "d"), [(900, 30), (300, 40)], ids=["whitened", "standardised"])
+@pytest.mark.parametrize("route", ["mapped", "copied", "newton"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_head_seen_from_the_rows_is_the_head_on_its_coordinates(
+    monkeypatch, K, n, d, route, weighted
+):
+    monkeypatch.setattr(logistic, "_NEWTON_SIZE", 10**6 if route == "newton" else 0)
+    X, codes, moments, eraser = head_problem(n, d, K)
+    components = None
+    if route == "copied":
+        components = np.linalg.qr(np.random.default_rng(1).normal(size=(d, 10)))[0]
+        basis = components @ np.eye(10)[:, :1]
+        eraser = Eraser(basis, basis, 0.0, eraser.center)
+    weight = np.random.default_rng(2).uniform(0.1, 3.0, n) if weighted else None
+    coordinates = head_coordinates(moments, eraser, components)
+    coef, intercept, fit = logistic_head(X, codes, moments, coordinates, C=0.5, weight=weight)
+    assert fit.converged
+    expected = reference(coordinates(X), codes, 0.5, weight)
+    np.testing.assert_allclose(
+        X @ coef.T + intercept,
+        expected.decision_function(coordinates(X)).reshape(n, -1),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_float32_rows_give_the_head_to_float32_digits(monkeypatch, shift):
+    monkeypatch.setattr(logistic, "_NEWTON_SIZE", 0)
+    X, codes, *_ = head_problem(800, 30, 2)
+    narrow = (X + shift).astype(np.float32)
+    nothing = np.zeros((30, 0))
+    scores = []
+    for rows in (narrow, narrow.astype(np.float64)):
+        moments = Moments.from_data(rows, codes, codes, pooled=True)
+        eraser = Eraser(nothing, nothing, 1.0, moments.total()[1])
+        coef, intercept, fit = logistic_head(
+            rows, codes, moments, head_coordinates(moments, eraser)
+        )
+        assert fit.converged
+        scores.append(rows.astype(float) @ coef[0] + intercept)
+    np.testing.assert_allclose(scores[0], scores[1], atol=3e-4)

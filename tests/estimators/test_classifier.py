@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -26,6 +27,7 @@ from isrlearn.core import (
     principal_components,
 )
 from isrlearn.core.permutation import permutation_rank
+from isrlearn.estimators import _heads
 
 HEADS = ["logistic", "lda", RidgeClassifier(), LogisticRegression(C=0.1)]
 FORMS = [
@@ -708,3 +710,52 @@ def test_published_algorithm_on_all_features_where_rows_are_few(wide):
     form = {"method": "mean", "variant": "paper", "condition_on": 1}
     clf = fit(wide, n_spurious=1, n_components=None, **form)
     assert principal_angles(clf.spurious_basis_, naive_span(form, wide, 1))[0] < 1e-7
+
+
+def test_published_variant_looks_at_all_features_by_default():
+    # 1,200 rows of 100 features: too few for all of them, were it ours.
+    rng = np.random.default_rng(0)
+    y, e = np.arange(1200) % 2, np.arange(1200) // 2 % 2
+    X = rng.normal(size=(1200, 100)) * np.linspace(2.0, 0.1, 100)
+    X[:, -1] += e
+    settings = {"variant": "paper", "n_spurious": 1}
+    default = ISRClassifier(**settings).fit(X, y, environments=e)
+    every = ISRClassifier(**settings, n_components=None).fit(X, y, environments=e)
+    np.testing.assert_array_equal(default.coef_, every.coef_)
+    np.testing.assert_array_equal(default.spurious_basis_, every.spurious_basis_)
+    ours = ISRClassifier(n_spurious=1).fit(X, y, environments=e)
+    assert abs(ours.spurious_basis_[-1, 0]) < 0.1  # one of the components left out
+    assert abs(every.spurious_basis_[-1, 0]) > 0.2
+
+
+def test_rows_can_be_added_to_a_fit_that_kept_means_only():
+    rng = np.random.default_rng(0)
+    head = (rng.normal(size=(1, 20)), [0.0])
+    X, y, e = rng.normal(size=(300, 20)), np.arange(300) % 2, np.arange(300) // 2 % 3
+    isr = ISRClassifier(head=head, n_components=None, n_spurious=1)
+    parts = isr.fit(X[:150], y[:150], environments=e[:150])
+    assert parts.moments_.scatter is None
+    parts.partial_fit(X[150:], y[150:], environments=e[150:])
+    whole = clone(isr).fit(X, y, environments=e)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-12)
+    many = np.tile(X, (2, 1))
+    with pytest.raises(ValueError, match="begin with partial_fit"):
+        parts.partial_fit(many, np.tile(y, 2), environments=np.tile(e, 2))
+
+
+@pytest.mark.parametrize("C", [1.0, 1e4, np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_separable_classes_are_separated(dtype, C):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)).astype(dtype)
+    y, e = (X[:, 0] > 0).astype(int), np.arange(60) % 2
+    found = ISRClassifier(C=C, n_spurious=0).fit(X, y, environments=e)
+    assert np.isfinite(found.coef_).all()
+    assert found.score(X, y) == 1.0
+
+
+def test_a_head_that_ran_out_of_passes_says_so(monkeypatch, binary):
+    monkeypatch.setattr(_heads, "logistic_head", partial(_heads.logistic_head, max_passes=2))
+    X, y, e = binary
+    with pytest.warns(ConvergenceWarning, match=r"after \d+ passes .* smaller C than 2"):
+        ISRClassifier(C=2.0).fit(X, y, environments=e)

@@ -152,7 +152,8 @@ def same(a, b):
     if isinstance(a, np.ndarray):
         return type(b) is np.ndarray and a.dtype == b.dtype and np.array_equal(a, b)
     if hasattr(a, "__dataclass_fields__"):
-        return type(a) is type(b) and same(vars(a), vars(b))
+        names = a.__dataclass_fields__
+        return type(a) is type(b) and all(same(getattr(a, f), getattr(b, f)) for f in names)
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
     if isinstance(a, tuple | list):

@@ -4,7 +4,7 @@ from isrlearn.core.angles import chordal_distance, principal_angles
 from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.heads import Coordinates, head_coordinates, lda_head, ridge_head
-from isrlearn.core.logistic import LogisticFit, fit_logistic, solve_logistic
+from isrlearn.core.logistic import LogisticFit, fit_logistic, logistic_head, solve_logistic
 from isrlearn.core.moments import Moments
 from isrlearn.core.permutation import permutation_rank
 from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
@@ -32,6 +32,7 @@ __all__ = [
     "joint_rank",
     "joint_subspace",
     "lda_head",
+    "logistic_head",
     "mean_rank",
     "mean_subspace",
     "multiclass_subspace",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ Curved = Literal["full", "mean"]
 
 #: Bytes of a block of rows in float64: it stays in the cache between its two products.
 _BLOCK_BYTES = 1 << 20
+#: Rows that make adding their second moments to a sum cheap.
+_ENOUGH = 2048
 
 
 class Block(NamedTuple):
@@ -27,11 +29,16 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows:
-    """Blocks of rows of an array; a float32 one is converted block by block, never whole."""
+    """Blocks of rows of an array, or of what slices like one; never copied whole.
 
-    Z: NDArray  # (n, p)
+    Float32 rows become float64 block by block, unless `exact` is off: products with them are then
+    float32 too, at a third of the cost, and gradients are known to six digits or so.
+    """
+
+    Z: Any  # (n, p)
     codes: NDArray[np.intp]  # (n,)
     weight: NDArray[np.float64] | None = None  # (n,)
+    exact: bool = True
 
     def __iter__(self) -> Iterator[Block]:
         n, p = self.Z.shape
@@ -39,7 +46,85 @@ class ArrayRows:
         for start in range(0, n, step):
             rows = slice(start, start + step)
             weight = None if self.weight is None else self.weight[rows]
-            yield Block(np.asarray(self.Z[rows], dtype=np.float64), self.codes[rows], weight)
+            Z = np.asarray(self.Z[rows])
+            if self.exact or Z.dtype != np.float32:
+                Z = Z.astype(np.float64, copy=False)
+            yield Block(Z, self.codes[rows], weight)
+
+
+class Sums(NamedTuple):
+    """Sums over rows: the loss without its penalty, and its derivatives by scores' coefficients."""
+
+    loss: float
+    slope: NDArray[np.float64]  # (d, m)
+    level: NDArray[np.float64]  # (m,): derivative by the intercepts
+    curvature: NDArray[np.float64] | None  # (m, d+1, m, d+1) or (1, d+1, 1, d+1)
+
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
+        both = self.curvature is not None and other.curvature is not None
+        return Sums(
+            self.loss + other.loss,
+            self.slope + other.slope,
+            self.level + other.level,
+            self.curvature + other.curvature if both else None,  # type: ignore[operator]
+        )
+
+
+class Query(NamedTuple):
+    """A point at which sums over rows are asked for: scores are ``x @ V + shift``."""
+
+    V: NDArray[np.float64]  # (d, m)
+    shift: NDArray[np.float64]  # (m,)
+    center: NDArray[np.float64]  # (d,): where the features' origin is for the curvature
+    n_classes: int
+    curved: Curved | None
+
+
+def loss_sums(rows: Iterable[Block], query: Query) -> Sums:
+    """Sums over blocks of rows, in one pass."""
+    V, shift, center, n_classes, curved = query
+    (d, m), blocks = V.shape, V.shape[1] if curved == "full" else 1
+    loss, slope, level = 0.0, np.zeros((d, m)), np.zeros(m)
+    curvature = None if curved is None else np.zeros((blocks, d + 1, blocks, d + 1))
+    link = _two_classes if n_classes == 2 else _many_classes
+    waiting: list[tuple[NDArray, NDArray]] = []
+    for Z, codes, weight in rows:
+        part = link(Z @ V.astype(Z.dtype, copy=False) + shift, codes, n_classes, curved)
+        if weight is not None:
+            part = part.weighted(weight)
+        loss += float(part.loss.sum())
+        slope += Z.T @ part.residual.astype(Z.dtype, copy=False)
+        level += part.residual.sum(axis=0)
+        if curvature is not None and part.bend is not None:
+            waiting.append((Z - center.astype(Z.dtype), part.bend))
+            if sum(len(Z) for Z, _ in waiting) >= _ENOUGH:
+                _add_curvature(curvature, waiting)
+                waiting = []
+    if curvature is not None and waiting:
+        _add_curvature(curvature, waiting)
+    return Sums(loss, slope, level, curvature)
+
+
+@runtime_checkable
+class SummedRows(Protocol):
+    """Rows that sum by themselves, wherever they are."""
+
+    def loss_sums(self, query: Query) -> Sums:
+        """Sums over all the rows."""
+
+
+class FeatureMap(Protocol):
+    """Linear coordinates of rows that stay as they are: z is a linear map of x less its center."""
+
+    @property
+    def n_coordinates(self) -> int:
+        """How many there are."""
+
+    def lift(self, V: NDArray) -> NDArray:
+        """Coefficients of x from those of z, (p, m) to (d, m)."""
+
+    def pull(self, slope: NDArray) -> NDArray:
+        """Derivatives by z's coefficients from those by x's, (d, m) to (p, m)."""
 
 
 class Value(NamedTuple):
@@ -60,19 +145,22 @@ class LogisticObjective:
 
     Parameters
     ----------
-    rows : iterable of Block
+    rows : iterable of Block, or SummedRows
         Read once an evaluation, in the same order each time.
     n_classes : int
     penalty : ndarray of shape (p,)
         Of the squared coefficients, halved. Where it is infinite the coefficient must be zero.
-    center : ndarray of shape (p,)
+    center : ndarray of shape (d,)
         Subtracted from the features: the intercept is the score of that point.
+    features : FeatureMap, optional
+        The coordinates that coefficients and penalty belong to, where they are not the rows' own.
     """
 
-    rows: Iterable[Block]
+    rows: Iterable[Block] | SummedRows
     n_classes: int
     penalty: NDArray[np.float64]  # (p,)
-    center: NDArray[np.float64]  # (p,)
+    center: NDArray[np.float64]  # (d,)
+    features: FeatureMap | None = None
 
     @property
     def n_features(self) -> int:
@@ -100,24 +188,30 @@ class LogisticObjective:
         With ``curved="full"`` the Hessian of the loss as well, without the penalty; with
         ``curved="mean"`` its diagonal blocks averaged over the scores.
         """
-        m, p = self.n_scores, self.n_features
-        loss, slope, level = 0.0, np.zeros((p, m)), np.zeros(m)
-        blocks = m if curved == "full" else 1
-        curvature = None if curved is None else np.zeros((blocks, p + 1, blocks, p + 1))
-        shift = b - self.center @ V
-        link = _two_classes if self.n_classes == 2 else _many_classes
-        for Z, codes, weight in self.rows:
-            part = link(Z @ V + shift, codes, self.n_classes, curved)
-            if weight is not None:
-                part = part.weighted(weight)
-            loss += float(part.loss.sum())
-            slope += Z.T @ part.residual
-            level += part.residual.sum(axis=0)
-            if curvature is not None and part.bend is not None:
-                _add_curvature(curvature, Z - self.center, part.bend)
-        loss += 0.5 * float(self.finite @ (V * V).sum(axis=1))
-        slope += self.finite[:, None] * V - np.outer(self.center, level)
-        return Value(loss, slope, level, curvature)
+        lifted = V if self.features is None else self.features.lift(V)
+        query = Query(lifted, b - self.center @ lifted, self.center, self.n_classes, curved)
+        mine = isinstance(self.rows, SummedRows)
+        sums = self.rows.loss_sums(query) if mine else loss_sums(self.rows, query)  # type: ignore
+        loss = sums.loss + 0.5 * float(self.finite @ (V * V).sum(axis=1))
+        slope, curvature = sums.slope - np.outer(self.center, sums.level), sums.curvature
+        if self.features is not None:
+            slope = self.features.pull(slope)
+            curvature = None if curvature is None else _mapped(curvature, self.features)
+        return Value(loss, slope + self.finite[:, None] * V, sums.level, curvature)
+
+
+def _mapped(curvature: NDArray, features: FeatureMap) -> NDArray:
+    """Curvature in mapped coordinates, (m, p+1, m, p+1)."""
+    m, p = len(curvature), features.n_coordinates
+    out = np.empty((m, p + 1, m, p + 1))
+    for i in range(m):
+        for j in range(m):
+            H = curvature[i, :, j]
+            out[i, :p, j, :p] = features.pull(features.pull(H[:-1, :-1]).T).T
+            out[i, :p, j, p:] = features.pull(H[:-1, -1:])
+            out[i, p:, j, :p] = features.pull(H[-1:, :-1].T).T
+            out[i, p, j, p] = H[-1, -1]
+    return out
 
 
 class _Part(NamedTuple):
@@ -167,9 +261,11 @@ def contrasts(n_classes: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(linalg.helmert(n_classes).T)
 
 
-def _add_curvature(total: NDArray, Z: NDArray, bend: NDArray) -> None:
-    """Add a block's part of the Hessian: each pair of scores has a weighted Gram matrix."""
-    A = np.concatenate([Z, np.ones((len(Z), 1))], axis=1)
+def _add_curvature(total: NDArray, blocks: list[tuple[NDArray, NDArray]]) -> None:
+    """Add some blocks' part of the Hessian: each pair of scores has a weighted Gram matrix."""
+    Z = np.concatenate([Z for Z, _ in blocks])
+    bend = np.concatenate([bend for _, bend in blocks]).astype(Z.dtype)
+    A = np.concatenate([Z, np.ones((len(Z), 1), dtype=Z.dtype)], axis=1)
     m = bend.shape[1]
     for i in range(m):
         # A non-negative weight can be split over both factors: BLAS then does half the work.

@@ -12,7 +12,7 @@ from isrlearn.core._log_loss import LogisticObjective, Value
 
 #: Passes of L-BFGS after which a preconditioner made from the curvature at hand pays: so many at
 #: least, and one for so many features, since a second moment costs that much more than a gradient.
-_PATIENCE, _FEATURES_A_PASS = 25, 16
+_PATIENCE, _FEATURES_A_PASS = 25, 48
 #: Coefficients of several scores up to which a Newton step is worth it in hard cases.
 _DENSE_SIZE = 1500
 #: Pairs of steps and gradients that L-BFGS remembers.
@@ -256,9 +256,9 @@ def inverse_root(matrix: NDArray) -> NDArray[np.float64]:
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
     scaled = matrix * scale * scale[:, None]
     try:
-        lower = linalg.cholesky(scaled, lower=True)
-        return scale[:, None] * linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T
+        lower = linalg.cholesky(scaled, lower=True, overwrite_a=True)
+        return scale[:, None] * linalg.lapack.dtrtri(lower, lower=True)[0].T
     except linalg.LinAlgError:
-        values, vectors = linalg.eigh(scaled)
+        values, vectors = linalg.eigh(matrix * scale * scale[:, None])
         real = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
         return scale[:, None] * vectors / np.sqrt(np.where(real, values, np.inf))

@@ -48,6 +48,28 @@ class Coordinates:
         return self.eraser.fold(lifted, intercept - lifted @ self.eraser.center)
 
     @property
+    def n_coordinates(self) -> int:
+        """How many coordinates there are."""
+        return self.linear.shape[-1]
+
+    def lift(self, V: NDArray) -> NDArray:
+        """Coefficients (d, m) of the centred original features that act as V (p, m) here."""
+        lifted = self.linear @ V if self.linear.ndim == 2 else self.linear[:, None] * V
+        if not self.eraser.basis.shape[1]:
+            return lifted
+        return lifted - self.eraser.dual @ (self._removed * (self.eraser.basis.T @ lifted))
+
+    def pull(self, slope: NDArray) -> NDArray:
+        """Derivatives (p, m) by coefficients here, from those by the original features' (d, m)."""
+        if self.eraser.basis.shape[1]:
+            slope = slope - self.eraser.basis @ (self._removed * (self.eraser.dual.T @ slope))
+        return self.linear.T @ slope if self.linear.ndim == 2 else self.linear[:, None] * slope
+
+    @property
+    def _removed(self) -> float:
+        return 1.0 - self.eraser.scale
+
+    @property
     def matrix(self) -> NDArray[np.float64]:
         """The whole linear map, (d, p): these coordinates are ``(X - center) @ matrix``."""
         eraser, linear = self.eraser, self.linear
@@ -58,7 +80,10 @@ class Coordinates:
 
 
 def head_coordinates(
-    moments: Moments, eraser: Eraser, components: NDArray | None = None
+    moments: Moments,
+    eraser: Eraser,
+    components: NDArray | None = None,
+    reduced: Moments | None = None,
 ) -> Coordinates:
     """Coordinates for a head on erased features, from moments of the features.
 
@@ -70,8 +95,11 @@ def head_coordinates(
         Of the original features.
     components : ndarray of shape (d, p), optional
         Principal directions the head is confined to; the erased subspace lies in their span.
+    reduced : Moments, optional
+        Of the features on those directions, where the moments of all features keep means only.
     """
-    reduced = moments if components is None else moments.map(components)
+    if reduced is None:
+        reduced = moments if components is None else moments.map(components)
     if reduced.ddof == 0 or reduced.total()[0] >= ROWS_PER_FEATURE * reduced.n_features:
         linear = total_whitening(reduced).factor
         return Coordinates(eraser, linear if components is None else components @ linear)

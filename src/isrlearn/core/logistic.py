@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.core._log_loss import ArrayRows, Block, LogisticObjective, contrasts
+from isrlearn.core._accumulate import default_chunk_size
+from isrlearn.core._log_loss import (
+    ArrayRows,
+    Block,
+    FeatureMap,
+    LogisticObjective,
+    SummedRows,
+    contrasts,
+)
 from isrlearn.core._minimise import Point, lbfgs, newton
+from isrlearn.core.heads import Coordinates
 from isrlearn.core.moments import Moments
 
 #: Coefficients up to which a Newton step is cheaper than the gradient steps it saves.
 _NEWTON_SIZE = 150
+#: Most bytes of rows in a head's coordinates that are kept beside the rows themselves.
+_COPY_BYTES = 256 << 20
+#: Means so many standard deviations from the origin need more digits than float32 products have.
+_FAR = 8.0
+#: Tolerance where products are float32: gradients are not known better.
+_NARROW_TOL = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +128,121 @@ def fit_logistic(
     return replace(found, n_passes=found.n_passes + 1)
 
 
+def logistic_head(
+    X: Any,
+    codes: NDArray,
+    moments: Moments,
+    coordinates: Coordinates,
+    *,
+    C: float = 1.0,
+    weight: NDArray | None = None,
+    tol: float = 1e-9,
+    max_passes: int = 1000,
+) -> tuple[NDArray, NDArray, LogisticFit]:
+    """Coefficients and intercepts of a logistic regression, and how they were reached.
+
+    Of the original features; the penalty 1/C is that of the head's coordinates. Rows are taken to
+    few coordinates once; many coordinates are never made, but seen from the original rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Features; anything that slices by rows into arrays.
+    codes : ndarray of int of shape (n,)
+        Positions among the moments' classes.
+    moments : Moments
+        Of the original features.
+    coordinates : Coordinates
+    C : float, default=1.0
+        Infinity leaves coefficients free.
+    weight : ndarray of shape (n,), optional
+        Weights of the rows.
+    tol : float, default=1e-9
+        For `LogisticFit.gradient_norm`; 1e-5 at best where X is float32 and near the origin, whose
+        products are float32 too.
+    max_passes : int, default=1000
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isrlearn.core import Eraser, head_coordinates
+    >>> rng = np.random.default_rng(0)
+    >>> X, codes = rng.normal(size=(100, 2)), np.arange(100) % 2
+    >>> moments = Moments.from_data(X, codes, codes)
+    >>> nothing = Eraser(np.zeros((2, 0)), np.zeros((2, 0)), 1.0, moments.total()[1])
+    >>> coordinates = head_coordinates(moments, nothing)
+    >>> coef, intercept, fit = logistic_head(X, codes, moments, coordinates)
+    >>> coef.shape, intercept.shape, fit.converged
+    ((1, 2), (1,), True)
+    """
+    K, (n, d), p = len(moments.classes), X.shape, coordinates.n_coordinates
+    small = np.dtype(X.dtype) == np.float32
+    narrow = small and _is_near(moments)
+    tol = max(tol, _NARROW_TOL) if narrow else tol
+    if (K - 1) * p <= _NEWTON_SIZE or (2 * p <= d and n * p * (4 if small else 8) <= _COPY_BYTES):
+        # Made from float32 rows, these coordinates have float32's digits.
+        tol = max(tol, _NARROW_TOL) if small else tol
+        Z = _mapped(X, coordinates)
+        scatter = None if (K - 1) * p <= _NEWTON_SIZE else _scatter(moments, coordinates, n, weight)
+        fit = fit_logistic(
+            Z,
+            codes,
+            1 / C,
+            n_classes=K,
+            weight=weight,
+            scatter=scatter,
+            tol=tol,
+            max_passes=max_passes,
+        )
+        return *coordinates.fold(fit.coef, fit.intercept), fit
+    fit = solve_logistic(
+        ArrayRows(X, codes, weight, exact=not narrow),
+        np.full(p, 1 / C),
+        np.bincount(codes, weight, K).astype(float),
+        coordinates.eraser.center,
+        _scatter(moments, coordinates, n, weight),
+        tol=tol,
+        max_passes=max_passes,
+        features=coordinates,
+    )
+    return fit.coef, fit.intercept, fit
+
+
+def _mapped(X: Any, coordinates: Coordinates) -> NDArray:
+    """All the rows in a head's coordinates, made block by block."""
+    n, d = X.shape
+    dtype = np.float32 if np.dtype(X.dtype) == np.float32 else np.float64
+    Z = np.empty((n, coordinates.n_coordinates), dtype=dtype)
+    step = default_chunk_size(d)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        Z[rows] = coordinates(np.asarray(X[rows], dtype=dtype))
+    return Z
+
+
+def _scatter(
+    moments: Moments, coordinates: Coordinates, n: int, weight: NDArray | None
+) -> NDArray[np.float64]:
+    """Scatter of the rows in a head's coordinates, about; its diagonal where that will do."""
+    total = float(n if weight is None else weight.sum())
+    # Whitened coordinates have unit variance, but for what was erased.
+    if coordinates.linear.ndim == 2 or moments.scatter is None:
+        return np.full(coordinates.n_coordinates, total)
+    count, _, scatter = moments.total()
+    pulled = coordinates.pull(coordinates.pull(np.asarray(scatter)).T)
+    return pulled * (total / count)
+
+
+def _is_near(moments: Moments) -> bool:
+    """Whether no feature lies so far from zero that float32 products would lose its digits."""
+    count, mean, scatter = moments.total()
+    if scatter is None:
+        return False
+    return bool((np.abs(mean) <= _FAR * np.sqrt(np.diag(scatter) / count)).all())
+
+
 def solve_logistic(
-    rows: Iterable[Block],
+    rows: Iterable[Block] | SummedRows,
     penalty: NDArray,
     count: NDArray,
     mean: NDArray,
@@ -121,6 +250,7 @@ def solve_logistic(
     start: LogisticFit | None = None,
     tol: float = 1e-9,
     max_passes: int = 1000,
+    features: FeatureMap | None = None,
 ) -> LogisticFit:
     """Minimiser of the penalised logistic loss over rows that come in blocks, from anywhere.
 
@@ -131,7 +261,7 @@ def solve_logistic(
     ----------
     rows : iterable of (Z, codes, weight)
         Blocks of float64 features, class codes and weights (None: all one). Read once a pass, in
-        the same order each time.
+        the same order each time. Or an object that sums over its rows itself.
     penalty : ndarray of shape (p,)
     count : ndarray of shape (K,)
         Rows of each class, or their weight.
@@ -142,6 +272,9 @@ def solve_logistic(
     start : LogisticFit, optional
     tol : float, default=1e-9
     max_passes : int, default=1000
+    features : FeatureMap, optional
+        Linear coordinates, for example `Coordinates`, that penalty, scatter and start belong to.
+        The fit's coefficients are then of the rows' own features, and so is the mean.
 
     Examples
     --------
@@ -152,16 +285,17 @@ def solve_logistic(
     >>> np.allclose(parts.coef, fit_logistic(Z, codes, 1.0).coef)
     True
     """
-    objective = LogisticObjective(rows, len(count), penalty, mean)
+    objective = LogisticObjective(rows, len(count), penalty, mean, features)
     point = _start(start, objective, count / count.sum())
     if scatter is None or _is_small(penalty, count):
         point = newton(objective, point, float(count.sum()), tol, max_passes)
     else:
         point = lbfgs(objective, point, count, scatter, tol, max_passes)
     Q = contrasts(objective.n_classes)
-    intercept = Q @ (point.b - mean @ point.V)
+    V = point.V if features is None else features.lift(point.V)
+    intercept = Q @ (point.b - mean @ V)
     norm = float(point.gradient_norm)
-    return LogisticFit(Q @ point.V.T, intercept, point.passes, norm, norm <= tol)
+    return LogisticFit(Q @ V.T, intercept, point.passes, norm, norm <= tol)
 
 
 def _is_small(penalty: NDArray, count: NDArray) -> bool:
@@ -180,7 +314,8 @@ def _start(start: LogisticFit | None, objective: LogisticObjective, share: NDArr
             f"start has coefficients of shape {start.coef.shape}; this problem's are {(len(Q), p)}"
         )
     V = np.where(np.isinf(objective.penalty), 0.0, start.coef).T @ Q
-    return Point(V, start.intercept @ Q + objective.center @ V)
+    lifted = V if objective.features is None else objective.features.lift(V)
+    return Point(V, start.intercept @ Q + objective.center @ lifted)
 
 
 def _check(Z: NDArray, codes: NDArray, K: int, lam: NDArray, w: NDArray | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -217,6 +218,15 @@ class Moments:
 
     def by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
         """Count (K,), mean (K, d) and summed within-class scatter (d, d) of all the rows."""
+        return self._by_class
+
+    def total(self) -> tuple[float, NDArray, NDArray | None]:
+        """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
+        return self._total
+
+    # Asked for many times in a fit, and d×d each: made once.
+    @cached_property
+    def _by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
         count, mean, rows = between(self.count, self.mean, axis=1)
         scatter = None if self.scatter is None else self.within() + _gram(rows)
         if self.unlabelled is not None:
@@ -227,11 +237,14 @@ class Moments:
             scatter = None if scatter is None else scatter + other.within() + _gram(rows)
         return count, mean, scatter
 
-    def total(self) -> tuple[float, NDArray, NDArray | None]:
-        """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
+    @cached_property
+    def _total(self) -> tuple[float, NDArray, NDArray | None]:
         class_count, class_mean, scatter = self.by_class()
         count, mean, rows = between(class_count, class_mean, axis=0)
         return float(count), mean, None if scatter is None else scatter + _gram(rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_by_class", "_total")}
 
     def total_scatter(self) -> NDArray[np.float64]:
         """Scatter of all the rows about their mean, (d, d)."""
@@ -249,6 +262,12 @@ class Moments:
             scatter=None if self.scatter is None else V.T @ self.scatter @ V,
             unlabelled=None if self.unlabelled is None else self.unlabelled.map(V),
         )
+
+    def moved(self, shift: ArrayLike) -> Moments:
+        """Moments of ``x + shift`` from those of x; empty cells stay where they are."""
+        mean = np.where(self.count[..., None] > 0, self.mean + np.asarray(shift), 0.0)
+        other = None if self.unlabelled is None else self.unlabelled.moved(shift)
+        return replace(self, mean=mean, unlabelled=other)
 
     def columns(self, stop: int) -> Moments:
         """Moments of the first `stop` features (what precedes appended targets)."""

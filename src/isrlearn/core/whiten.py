@@ -84,7 +84,7 @@ def _whitening_of(covariance: NDArray, variance: NDArray) -> Whitening:
         values, vectors = linalg.eigh(correlation)
         root = np.sqrt(np.maximum(values, _FLOOR))
         return Whitening(vectors / root / scale[:, None], (vectors * root).T * scale)
-    factor = linalg.solve_triangular(lower, np.eye(len(lower)), lower=True).T
+    factor = linalg.lapack.dtrtri(lower, lower=True)[0].T
     return Whitening(factor / scale[:, None], lower.T * scale)
 
 

@@ -19,11 +19,11 @@ from isrlearn.core.moments import Moments
 from isrlearn.estimators._heads import (
     cell_weights,
     check_weights,
+    fit_logistic_head,
     fit_on_rows,
-    logistic,
     row_weights,
 )
-from isrlearn.estimators._recovery import Keep, Recovered, Recovery, moments_for
+from isrlearn.estimators._recovery import Keep, Recovered, Recovery, Reduction, moments_for
 
 _METHODS = ("mean", "cov", "multiclass", "joint")
 
@@ -61,7 +61,8 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     n_components : int, float, "auto" or None, default="auto"
         Reduce to that many principal components first, or as many as hold that fraction of the
         variance. "auto": all features where there are twenty rows for each, else one component for
-        twenty rows, 200 at most (none below 50). None: always all features.
+        twenty rows, 200 at most (none below 50), and all features with ``variant="paper"``. None:
+        always all features.
     condition_on : label, optional
         The class whose moments "mean" and "cov" compare. Default: all classes; with
         ``variant="paper"`` the last class for "mean", all in the flag mean for "cov".
@@ -173,18 +174,23 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         recovery = self._recovery()
         X, y, environments, weight = self._rows(X, y, environments, sample_weight, reset=True)
         keep = self._keep(recovery, len(X) if weight is None else weight.sum(), X.shape[1])
-        moments = moments_for(X, y, environments, keep, sample_weight=weight)
-        components = self._set(recovery.settled(moments, X, y, environments), moments)
         if _from_moments(self):
+            moments = moments_for(X, y, environments, keep, sample_weight=weight)
+            components = self._set(recovery.settled(moments, X, y, environments), moments)
             return self._fold_moments(components)
-        coordinates = head_coordinates(moments, self.eraser_, components)
+        moments, reduction = recovery.read(X, y, environments, keep, weight)
+        recovery = recovery.settled(moments, X, y, environments)
+        components = self._set(recovery, moments, reduction)
+        reduced = None if reduction is None else reduction.moments
+        coordinates = head_coordinates(moments, self.eraser_, components, reduced)
         weights = cell_weights(moments, self.class_weight, self.group_weight)
         weight = row_weights(moments, y, environments, weights, weight)
-        Z = coordinates(X)
-        head = self.head
-        if isinstance(head, str):
-            head = logistic(self.C, Z, len(self.classes_))
-        fitted = fit_on_rows(head, Z, y, weight)
+        if isinstance(self.head, str):
+            self.coef_, self.intercept_ = fit_logistic_head(
+                X, y, moments, coordinates, self.C, weight
+            )
+            return self
+        fitted = fit_on_rows(self.head, coordinates(X), y, weight)
         self.coef_, self.intercept_ = coordinates.fold(
             np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)
         )
@@ -214,8 +220,15 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         # Which scatter the whole will need is not known before its last part: keep the most that
         # any size could ask for.
         keep: Keep = "cell" if self._keep(recovery, np.inf, X.shape[1]) == "cell" else "pooled"
+        if not first and self.moments_.scatter is None:
+            keep = "mean"  # all that a `fit` before this one needed
         part = moments_for(X, y, environments, keep, sample_weight=weight)
         moments = part if first else self.moments_ + part
+        if moments.scatter is None and self._keep(recovery, moments.total()[0], X.shape[1]) != keep:
+            raise ValueError(
+                f"the {moments.total()[0]:g} rows together need second moments, and those of the "
+                "fit before kept means only; begin with partial_fit instead of fit"
+            )
         self.moments_ = moments
         self.classes_, self.environments_ = moments.classes, moments.environments
         alone = len(moments.environments) < 2 and self.missing_environments == "single"
@@ -294,10 +307,12 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         )
         return X, y, environments, check.check_sample_weight(sample_weight, len(X))
 
-    def _set(self, recovery: Recovery, moments: Moments) -> NDArray | None:
+    def _set(
+        self, recovery: Recovery, moments: Moments, reduction: Reduction | None = None
+    ) -> NDArray | None:
         """Store what the moments say of the subspace; return the principal directions."""
         check.check_classes(moments)
-        subspace, eraser, components = recovery(moments)
+        subspace, eraser, components = recovery(moments, reduction)
         self._store(moments, subspace, eraser)
         self.classes_ = moments.classes
         return components

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import has_fit_parameter
 
 from isrlearn import _validation as check
+from isrlearn.core.heads import Coordinates
 from isrlearn.core.labels import encode
+from isrlearn.core.logistic import LogisticFit, logistic_head
 from isrlearn.core.moments import Moments
 
-#: Coefficients up to which a Newton step's dense Hessian is cheaper than many gradient steps.
-_NEWTON_SIZE = 1000
 #: Rows on which a given head is checked to be affine.
 _PROBES = 16
 
 
-def logistic(C: float, Z: NDArray, n_classes: int) -> LogisticRegression:
-    """Unfitted logistic regression with the solver that suits the rows."""
-    rows = 1 if n_classes == 2 else n_classes
-    solver = "newton-cholesky" if rows * Z.shape[1] <= _NEWTON_SIZE else "lbfgs"
-    # Gradients of float32 rows are not known to 1e-8: a line search would fail there.
-    tol = 1e-8 if Z.dtype == np.float64 else 1e-5
-    return LogisticRegression(C=C, solver=solver, tol=tol, max_iter=2000)
+def fit_logistic_head(
+    X: Any,
+    y: NDArray,
+    moments: Moments,
+    coordinates: Coordinates,
+    C: float,
+    weight: NDArray | None,
+) -> tuple[NDArray, NDArray]:
+    """Coefficients and intercepts in the original features, with a warning if they may be off."""
+    codes = encode(y, moments.classes)[1]
+    coef, intercept, fit = logistic_head(X, codes, moments, coordinates, C=C, weight=weight)
+    warn_if_unfinished(fit, C)
+    return coef, intercept
+
+
+def warn_if_unfinished(fit: LogisticFit, C: float) -> None:
+    """Warn if a logistic head did not reach its minimum."""
+    if not fit.converged:
+        warnings.warn(
+            f"the logistic head stopped after {fit.n_passes} passes over the rows, about "
+            f"{fit.gradient_norm:.1g} from its minimum. Classes that the features separate have "
+            f"none without a penalty: try a smaller C than {C:g}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def fit_on_rows(head: Any, Z: NDArray, y: NDArray, weight: NDArray | None) -> Any:

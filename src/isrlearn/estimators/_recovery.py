@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn import _validation as check
+from isrlearn.core._range import prefers_rows, projected, row_components
 from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
@@ -26,8 +27,17 @@ from isrlearn.core.whiten import ROWS_PER_FEATURE, default_components, principal
 
 Keep = Literal["mean", "pooled", "cell"]
 
+#: With fewer principal components than that nobody begins.
+_FEWEST_COMPONENTS = 1
 #: Methods that compare covariances: they need a scatter, and two rows, in each cell.
 _SECOND_ORDER = ("cov", "joint")
+
+
+class Reduction(NamedTuple):
+    """Principal directions (d, p), or None for all features, and the moments on them."""
+
+    components: NDArray | None
+    moments: Moments
 
 
 @dataclass(frozen=True)
@@ -79,8 +89,9 @@ class Recovery:
         check.check_n_components(self.n_components, n_features)
         if self.method in _SECOND_ORDER:
             return "cell"
-        whitened = self.variant == "pooled" and n >= ROWS_PER_FEATURE * n_features
-        if self.n_spurious == "auto" or self.n_components is not None or whitened:
+        whitened = n >= ROWS_PER_FEATURE * n_features or self.n_components == "auto"
+        reduced = self.n_components not in (None, "auto")
+        if self.n_spurious == "auto" or reduced or (self.variant == "pooled" and whitened):
             return "pooled"
         return "mean"
 
@@ -90,7 +101,7 @@ class Recovery:
         """The same with its rank tested on the rows, where the test needs them."""
         if self.n_spurious != "auto" or self.rank_test == "moments":
             return self
-        classes = self._positions(moments.classes)
+        classes = self.positions(moments.classes)
         check.check_cells(moments, classes, least=self._rows_a_cell)
         method = self.method if self.method in _SECOND_ORDER else "mean"
         if y is not None and len(classes) < len(moments.classes):
@@ -99,21 +110,18 @@ class Recovery:
         test = permutation_rank(X, y, environments, method=method)
         return replace(self, n_spurious=test.rank, test=test)
 
-    def __call__(self, moments: Moments) -> tuple[Subspace, Eraser, NDArray | None]:
+    def __call__(
+        self, moments: Moments, reduction: Reduction | None = None
+    ) -> tuple[Subspace, Eraser, NDArray | None]:
         """Subspace and eraser in the original features, and the principal directions if any."""
         if self.n_spurious == "auto" and self.rank_test == "permutation":
             raise ValueError("rank_test='permutation' needs the data: moments alone will not do")
         check.check_n_components(self.n_components, moments.n_features)
-        classes = self._positions(moments.classes)
+        classes = self.positions(moments.classes)
         check.check_cells(moments, classes, least=self._rows_a_cell)
-        components = None
-        reduced = moments
-        n_components = self.n_components
-        if n_components == "auto":
-            n_components = default_components(moments)
-        if n_components is not None:
-            components, _ = principal_components(moments, n_components)
-            reduced = moments.map(components)
+        if reduction is None:
+            reduction = self._reduction(moments)
+        components, reduced = reduction
         subspace = self._find(reduced, classes)
         if self.test is not None:
             subspace = replace(subspace, rank_test=self.test)
@@ -121,13 +129,55 @@ class Recovery:
             subspace = subspace.lift(components)
         return subspace, Eraser.of(subspace, self.scale, moments.total()[1]), components
 
+    def looked_at(self, moments: Moments) -> int | float | None:
+        """Principal components to look at, or the fraction of variance they hold; None: all."""
+        if self.n_components != "auto":
+            return self.n_components
+        # The published algorithms know no default reduction: to the letter is all features.
+        return default_components(moments) if self.variant == "pooled" else None
+
+    def _reduction(self, moments: Moments) -> Reduction:
+        n_components = self.looked_at(moments)
+        if n_components is None:
+            return Reduction(None, moments)
+        components, _ = principal_components(moments, n_components)
+        return Reduction(components, moments.map(components))
+
+    def read(
+        self,
+        X: NDArray,
+        y: NDArray | None,
+        environments: NDArray,
+        keep: Keep,
+        sample_weight: NDArray | None = None,
+    ) -> tuple[Moments, Reduction | None]:
+        """Moments of the rows, and their reduction where it is cheaper made from the rows too.
+
+        The moments of all features keep means only then: nobody needs more, and d×d numbers may
+        be too many.
+        """
+        d = X.shape[1]
+        n = float(len(X) if sample_weight is None else sample_weight.sum())
+        if self.n_components is None or not prefers_rows(n, d, _FEWEST_COMPONENTS):
+            return moments_for(X, y, environments, keep, sample_weight=sample_weight), None
+        means = moments_for(X, y, environments, "mean", sample_weight=sample_weight)
+        p = self.looked_at(means)
+        if p is None or not prefers_rows(n, d, p):
+            return moments_for(X, y, environments, keep, sample_weight=sample_weight), None
+        center = means.total()[1]
+        components = row_components(X, center, int(p), sample_weight)
+        reduced = moments_for(
+            projected(X, center, components), y, environments, keep, sample_weight=sample_weight
+        )
+        return means, Reduction(components, reduced.moved(center @ components))
+
     def _find(self, moments: Moments, classes: NDArray) -> Subspace:
         E, d = len(moments.environments), moments.n_features
         if E < 2:
             nothing = np.zeros((d, 0))
             return Subspace(nothing, nothing, np.zeros(0))
         if self.test is None:
-            check.check_n_spurious(self.n_spurious, *self._bound(len(classes), E, d))
+            check.check_n_spurious(self.n_spurious, *self.bound(len(classes), E, d))
         if self.method == "cov" and self.n_spurious != "auto":
             _warn_if_equal(moments, classes)
         subspace = _METHODS[self.method](moments, self.n_spurious, classes, self.variant)
@@ -146,17 +196,17 @@ class Recovery:
             return False
         if self.condition_on is not None and not (moments.classes == self.condition_on).any():
             return False
-        classes, d = self._positions(moments.classes), moments.n_features
+        classes, d = self.positions(moments.classes), moments.n_features
         if (moments.count[classes] < self._rows_a_cell).any():
             return False
-        bound, _ = self._bound(len(classes), len(moments.environments), d)
+        bound, _ = self.bound(len(classes), len(moments.environments), d)
         return self.n_spurious == "auto" or not bound < self.n_spurious < d
 
     @property
     def _rows_a_cell(self) -> int:
         return 2 if self.method in _SECOND_ORDER else 1
 
-    def _positions(self, names: NDArray) -> NDArray:
+    def positions(self, names: NDArray) -> NDArray:
         """Positions, among the sorted names of the classes, of those whose cells are compared."""
         if self.condition_on is not None:
             found = np.flatnonzero(names == self.condition_on)
@@ -169,7 +219,7 @@ class Recovery:
         last_only = self.method == "mean" and self.variant == "paper"
         return np.array([len(names) - 1]) if last_only else np.arange(len(names))
 
-    def _bound(self, K: int, E: int, d: int) -> tuple[int, str]:
+    def bound(self, K: int, E: int, d: int) -> tuple[int, str]:
         """Most spurious dimensions that can be asked for, and what sets that number."""
         if self.method in _SECOND_ORDER or d - 1 < K * (E - 1):
             return d - 1, f"one of the {d} dimensions at least must stay"

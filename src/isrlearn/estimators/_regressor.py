@@ -41,7 +41,8 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
     n_components : int, float, "auto" or None, default="auto"
         Reduce to that many principal components first, or as many as hold that fraction of the
         variance. "auto": all features where there are twenty rows for each, else one component for
-        twenty rows, 200 at most (none below 50). None: always all features.
+        twenty rows, 200 at most (none below 50), and all features with ``variant="paper"``. None:
+        always all features.
     variant : {"pooled", "paper"}, default="pooled"
         Our pooled form, or the published algorithm to the letter.
     head : "ridge", linear estimator or (coef, intercept), default="ridge"

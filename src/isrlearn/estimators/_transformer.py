@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from isrlearn import _validation as check
 from isrlearn.core.moments import Moments
-from isrlearn.estimators._recovery import Recovered, Recovery, moments_for
+from isrlearn.estimators._recovery import Recovered, Recovery, Reduction
 
 _METHODS = ("mean", "cov", "multiclass", "joint", "regression")
 
@@ -39,7 +39,8 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
     n_components : int, float, "auto" or None, default="auto"
         Look for the subspace among that many principal components, or as many as hold that
         fraction of the variance. "auto": all features where there are twenty rows for each, else
-        one component for twenty rows, 200 at most (none below 50). None: always all features.
+        one component for twenty rows, 200 at most (none below 50), and all features with
+        ``variant="paper"``. None: always all features.
     condition_on : label, optional
         The class whose moments "mean" and "cov" compare. Default: all classes; with
         ``variant="paper"`` and "mean", the last class.
@@ -128,8 +129,8 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         environments = check.check_environments(environments, len(X), self.missing_environments)
         weight = check.check_sample_weight(sample_weight, len(X))
         keep = recovery.least(len(X) if weight is None else weight.sum(), X.shape[1])
-        moments = moments_for(X, y, environments, keep, sample_weight=weight)
-        return self._set(recovery.settled(moments, X, y, environments), moments)
+        moments, reduction = recovery.read(X, y, environments, keep, weight)
+        return self._set(recovery.settled(moments, X, y, environments), moments, reduction)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Find the spurious subspace from moments made elsewhere."""
@@ -170,8 +171,10 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         check_classification_targets(y)
         return X, y
 
-    def _set(self, recovery: Recovery, moments: Moments) -> Self:
-        subspace, eraser, components = recovery(moments)
+    def _set(
+        self, recovery: Recovery, moments: Moments, reduction: Reduction | None = None
+    ) -> Self:
+        subspace, eraser, components = recovery(moments, reduction)
         self._store(moments, subspace, eraser)
         self._invariant = None
         if self.output == "invariant":

@@ -42,6 +42,7 @@ class Reduced:
     def of(cls, moments: Moments, recovery: Recovery, train: NDArray, test: NDArray) -> Reduced:
         """The split with these moments, on the components that a recovery asks for."""
         plain = replace(recovery, method="mean", variant="pooled", condition_on=None, n_spurious=0)
+        plain = replace(plain, n_components=recovery.looked_at(moments))
         _, eraser, components = plain(moments)
         reduced = moments if components is None else moments.map(components)
         train, test = (_project(rows, eraser.center, components) for rows in (train, test))
@@ -61,8 +62,8 @@ class Reduced:
         """
         r, E = recovery.n_spurious, len(self.moments.environments)
         if r != "auto" and E > 1:
-            K = len(recovery._positions(self.moments.classes))
-            r = min(r, recovery._bound(K, E, self.moments.n_features)[0])
+            K = len(recovery.positions(self.moments.classes))
+            r = min(r, recovery.bound(K, E, self.moments.n_features)[0])
         return replace(recovery, n_components=None, n_spurious=r)(self.moments)[0]
 
     def erased(self, subspace: Subspace, scale: float) -> Erased:

@@ -1,0 +1,96 @@
+"""Principal components from rows: those of the moments, and chosen where they cost less."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isrlearn import ISRClassifier, ISRTransformer
+from isrlearn.core import Moments, principal_angles, principal_components
+from isrlearn.core._range import prefers_rows, row_components
+
+
+def rows_with_decay(n, d, *, dtype=np.float64, shift=0.0, seed=0):
+    """Rows whose standard deviations fall, with a gap after the tenth direction."""
+    rng = np.random.default_rng(seed)
+    scale = np.arange(1, d + 1) ** -0.5
+    scale[10:] *= 0.3
+    Q = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return ((rng.normal(size=(n, d)) * scale) @ Q + shift).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shift", [0.0, 100.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_and_moments_have_the_same_components(dtype, shift, weighted):
+    X = rows_with_decay(400, 120, dtype=dtype, shift=shift)
+    w = np.random.default_rng(1).integers(0, 3, 400).astype(float) if weighted else None
+    moments = Moments.from_data(X, None, np.zeros(400, dtype=int), sample_weight=w)
+    expected, variance = principal_components(moments, 10)
+    found = row_components(X, moments.total()[1], 10, w)
+    np.testing.assert_allclose(found.T @ found, np.eye(10), atol=1e-10)
+    assert principal_angles(found, expected).max() < 5e-3
+    held = np.trace(found.T @ moments.total_scatter() @ found) / (moments.total()[0] - 1)
+    assert 1 - 1e-5 < held / variance.sum() <= 1 + 1e-12
+
+
+def test_the_same_rows_give_the_same_components():
+    X = rows_with_decay(300, 64)
+    a, b = (row_components(X, X.mean(axis=0), 5) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "p", "rows"),
+    [
+        (4795, 2048, 100, True),
+        (162_770, 2048, 100, False),
+        (80_000, 1024, 100, False),
+        (1000, 20_000, 50, True),
+        (4795, 2048, None, False),
+        (4795, 2048, 0.9, False),
+        (4795, 256, 20, False),
+        (4795, 2048, 1000, False),
+    ],
+)
+def test_the_route_goes_by_shape(n, d, p, rows):
+    assert prefers_rows(n, d, p) is rows
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "cov"}, {"variant": "paper"}])
+def test_both_routes_find_the_same(monkeypatch, settings):
+    from isrlearn.estimators import _recovery
+
+    rng = np.random.default_rng(2)
+    X = rows_with_decay(600, 60)
+    y, e = rng.integers(2, size=600), rng.integers(3, size=600)
+    X[:, 3] += 0.8 * e * (1 + rng.normal(size=600))
+    X[:, 4] += 0.5 * y
+    fits = []
+    for rows in (False, True):
+        monkeypatch.setattr(_recovery, "prefers_rows", lambda *_, rows=rows: rows)
+        classifier = ISRClassifier(n_components=10, n_spurious=1, **settings)
+        transformer = ISRTransformer(n_components=10, n_spurious=1, **settings)
+        classifier.fit(X, y, environments=e)
+        transformer.fit(X, y, environments=e)
+        assert (classifier.moments_.scatter is None) is rows
+        fits.append((classifier, transformer))
+    (a, ta), (b, tb) = fits
+    assert principal_angles(a.spurious_basis_, b.spurious_basis_).max() < 1e-2
+    np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=0.02)
+    np.testing.assert_allclose(ta.transform(X), tb.transform(X), atol=0.02)
+
+
+def test_very_wide_rows_need_no_square_matrix():
+    # 40,000 features: a matrix of their products would have 12.8 GB.
+    rng = np.random.default_rng(3)
+    n, d = 1200, 40_000
+    y, e = rng.integers(2, size=n), rng.integers(2, size=n)
+    X = rng.standard_normal((n, d), dtype=np.float32) * np.float32(0.05)
+    X[:, :50] += rng.standard_normal((n, 50), dtype=np.float32)
+    X[:, 0] += 3 * e
+    X[:, 1] += 2 * y
+    found = ISRClassifier().fit(X, y, environments=e)
+    assert found.n_spurious_ == 1
+    assert abs(found.spurious_basis_[0, 0]) > 0.95
+    assert found.score(X, y) > 0.7
