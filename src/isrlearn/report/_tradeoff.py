@@ -132,8 +132,8 @@ def _most(estimator: Any, sample: Sample) -> int:
         return 0
     if isinstance(estimator.n_components, int | np.integer):
         d = min(d, int(estimator.n_components))
-    K = len(recovery._positions(estimator.moments_.classes))
-    return int(recovery._bound(K, E, d)[0])
+    K = len(recovery.positions(estimator.moments_.classes))
+    return int(recovery.bound(K, E, d)[0])
 
 
 def _scales(estimator: Any, splits: Sequence[Split], n_counts: int) -> tuple[float, ...]:
