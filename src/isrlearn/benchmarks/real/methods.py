@@ -196,6 +196,11 @@ def _headed(
     """A head on changed features, chosen by the same rule as everybody's."""
     splits = found.splits
     changed = Splits(*(change(part) for part in (splits.train, splits.validation, splits.test)))
+    # What was erased is left as rounding noise, which must not be whitened into features.
+    X = changed.train.X
+    rank = int(np.linalg.matrix_rank(X - X.mean(axis=0), rtol=1e-6))
+    if rule.n_components is None and rank < X.shape[1]:
+        rule = replace(rule, n_components=rank)
     predict = _searched(TrainedFeatures(changed, None), rule, seed, scale=1.0, n_spurious=0)
     return lambda data: predict(change(data))
 

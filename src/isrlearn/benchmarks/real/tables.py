@@ -72,8 +72,7 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
         score = SCORES[name]
         heads, rows = ["trained with"], []
         for m in methods:
-            heads += [labels[m], *(["paper"] if m in experiment.main else [])]
-            heads += ["better by"] if m in experiment.main[1:] else []
+            heads += [labels[m], *_beside(experiment, m)]
         for trained_with, label in experiment.trained_with.items():
             if not any((name, trained_with, m) in at for m in methods):
                 continue
@@ -81,15 +80,24 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
             for m in methods:
                 cell = at.get((name, trained_with, m))
                 row.append("" if cell is None else _shown(score, cell.mean, cell.std))
-                if m in experiment.main:
-                    printed = _paper(experiment, label, name, labels[m])
-                    row.append("" if printed is None else _printed(score, printed))
-                if m in experiment.main[1:]:
-                    row.append("" if cell is None else _change(score, cell))
+                for column in _beside(experiment, m):
+                    if column == "paper":
+                        printed = _paper(experiment, label, name, labels[m])
+                        row.append("" if printed is None else _printed(score, printed))
+                    else:
+                        row.append("" if cell is None else _change(score, cell))
             rows.append(row)
         if rows:
             tables.append(Table(f"{experiment.title}: {score.label}", heads, rows))
     return tables
+
+
+def _beside(experiment: Experiment, method: str) -> list[str]:
+    """Columns beside a method's own: the paper's number, the difference from the first method."""
+    if method not in experiment.main:
+        return []
+    paper = ["paper"] if experiment.table else []
+    return [*paper, *(["better by"] if method != experiment.main[0] else [])]
 
 
 def _paper(experiment: Experiment, trained_with: str, score: str, method: str) -> PaperScore | None:
