@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
 # Options that change where a result goes or how fast it comes, not what it is.
-_INCIDENTAL = {"out", "n_jobs", "as_json", "figures"}
+_INCIDENTAL = {"cache", "out", "n_jobs", "as_json", "figures"}
+
+JOBS = click.option(
+    "--jobs",
+    "n_jobs",
+    type=click.IntRange(1),
+    default=lambda: os.cpu_count() or 1,
+    show_default="all cores",
+    help="Processes.",
+)
 
 
 def names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:

@@ -7,16 +7,8 @@ from typing import Any
 
 import click
 
+from isrlearn.cli._bench import command_line, names
 from isrlearn.cli._console import JSON, show, working
-
-# Options that change where a result goes or how fast it comes, not what it is.
-_INCIDENTAL = {"out", "cache", "n_jobs", "as_json"}
-
-
-def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Comma-separated names; None if not given."""
-    return None if value is None else tuple(name.strip() for name in value.split(","))
-
 
 _SHARED = (
     JSON,
@@ -33,9 +25,9 @@ _SHARED = (
         default=None,
         help="Directory of records and tables. [default: isr-bench/NAME]",
     ),
-    click.option("--methods", callback=_names, help="Names of methods, separated by commas."),
+    click.option("--methods", callback=names, help="Names of methods, separated by commas."),
     click.option(
-        "--trained-with", callback=_names, help="Names of objectives, separated by commas."
+        "--trained-with", callback=names, help="Names of objectives, separated by commas."
     ),
     click.option("--full", is_flag=True, help="The paper's sizes; for a machine with a GPU."),
     click.option("--seeds", "n_seeds", type=click.IntRange(1), default=None),
@@ -141,7 +133,7 @@ def _run(
     out = Path("isr-bench") / name if out is None else out
     given = {option: value for option, value in source.items() if value is not None}
     plan = RealPlan(name, n_seeds, trained_with, methods, given, full)
-    command = _given(context)
+    command = command_line(context)
     with working(name, quietly=True):
         result = run_real(plan, out, cache=cache, n_jobs=n_jobs, command=command)
     write_real(result, out, command=command)
@@ -155,21 +147,6 @@ def _run(
             err=True,
         )
         context.exit(1)
-
-
-def _given(context: click.Context) -> str:
-    """The command as it could be given again, without what does not change the result."""
-    words = ["isr", "bench", str(context.info_name)]
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        source = context.get_parameter_source(name)
-        if name in _INCIDENTAL or source != click.core.ParameterSource.COMMANDLINE:
-            continue
-        value = context.params[name]
-        words.append(parameter.opts[0])
-        if not isinstance(value, bool):
-            words.append(",".join(value) if isinstance(value, tuple) else str(value))
-    return " ".join(words)
 
 
 #: The commands, to be added to ``isr bench``.
