@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core.labels import encode, is_missing
 from isrlearn.core.moments import Moments
+from isrlearn.core.rows import Rows
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -48,6 +51,42 @@ def check_n_spurious(value: Any, bound: float = np.inf, why: str = "") -> None:
         raise ValueError(f"n_spurious must be 'auto' or an int of at least 0; got {value!r}")
     if value > bound:
         raise ValueError(f"n_spurious={value} is more than the {bound} possible here: {why}")
+
+
+def opened(X: Any) -> Any:
+    """X itself, or the memory map of a .npy file where X is its path."""
+    if not isinstance(X, str | os.PathLike):
+        return X
+    path = Path(X)
+    if path.suffix.lower() != ".npy":
+        raise ValueError(
+            f"X is the path {str(path)!r}, and only .npy arrays are taken by their path; open "
+            "other files with isrlearn.io.read_table(path, stream=True) and pass its X"
+        )
+    return np.load(path, mmap_mode="r")
+
+
+def check_source(estimator: Any, X: Rows, y: Any, *, reset: bool) -> NDArray | None:
+    """Labels (n,) of rows that are read some at a time, if any; the estimator knows its features.
+
+    What is not finite is found when the rows are read.
+    """
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        if X.feature_names is not None:
+            estimator.feature_names_in_ = np.array(X.feature_names, dtype=object)
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    if not len(X):
+        raise ValueError("X has no rows")
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and labels.shape != (len(X),):
+        raise ValueError(f"y has shape {labels.shape}, but X has {len(X)} rows")
+    return labels
 
 
 def check_environments(

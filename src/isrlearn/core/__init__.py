@@ -8,6 +8,7 @@ from isrlearn.core.logistic import LogisticFit, fit_logistic, logistic_head, sol
 from isrlearn.core.moments import Moments
 from isrlearn.core.permutation import permutation_rank
 from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
+from isrlearn.core.rows import ArraySource, Rows
 from isrlearn.core.subspace import (
     Subspace,
     mean_subspace,
@@ -17,11 +18,13 @@ from isrlearn.core.subspace import (
 from isrlearn.core.whiten import Whitening, principal_components, whitening
 
 __all__ = [
+    "ArraySource",
     "Coordinates",
     "Eraser",
     "LogisticFit",
     "Moments",
     "RankTest",
+    "Rows",
     "Subspace",
     "Whitening",
     "chordal_distance",

@@ -16,14 +16,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from isrlearn import _validation as check
 from isrlearn.core.heads import head_coordinates, lda_head
 from isrlearn.core.moments import Moments
+from isrlearn.core.rows import Rows
 from isrlearn.estimators._heads import (
     cell_weights,
     check_weights,
     fit_logistic_head,
     fit_on_rows,
+    in_memory,
     row_weights,
 )
-from isrlearn.estimators._recovery import Keep, Recovered, Recovery, Reduction, moments_for
+from isrlearn.estimators._recovery import Keep, Recovered, Recovery, Reduction, affine, moments_for
 
 _METHODS = ("mean", "cov", "multiclass", "joint")
 
@@ -165,6 +167,8 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Or the path of a .npy array, or rows that need not fit in memory
+            (:class:`isrlearn.core.Rows`).
         y : array-like of shape (n_samples,)
         environments : array-like of shape (n_samples,)
             Environment of each row; None or NaN where unknown: such rows train the head only.
@@ -190,7 +194,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
                 X, y, moments, coordinates, self.C, weight
             )
             return self
-        fitted = fit_on_rows(self.head, coordinates(X), y, weight)
+        fitted = fit_on_rows(self.head, in_memory(X, coordinates), y, weight)
         self.coef_, self.intercept_ = coordinates.fold(
             np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)
         )
@@ -246,8 +250,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> NDArray:
         """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
         self._check_fitted()
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        scores = X @ self.coef_.T.astype(X.dtype) + self.intercept_.astype(X.dtype)
+        scores = affine(self, X, self.coef_.T, self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray:
@@ -299,7 +302,11 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         reset: bool,
         part: bool = False,
     ) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
-        X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
+        X = check.opened(X)
+        if isinstance(X, Rows):
+            y = np.asarray(check.check_source(self, X, [] if y is None else y, reset=reset))
+        else:
+            X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])
         check.check_labels(y)
         check_classification_targets(y)
         environments = check.check_environments(

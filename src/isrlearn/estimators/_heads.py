@@ -17,6 +17,7 @@ from isrlearn.core.heads import Coordinates
 from isrlearn.core.labels import encode
 from isrlearn.core.logistic import LogisticFit, logistic_head
 from isrlearn.core.moments import Moments
+from isrlearn.core.rows import Rows
 
 #: Rows on which a given head is checked to be affine.
 _PROBES = 16
@@ -47,6 +48,16 @@ def warn_if_unfinished(fit: LogisticFit, C: float) -> None:
             ConvergenceWarning,
             stacklevel=4,
         )
+
+
+def in_memory(X: Any, coordinates: Coordinates) -> NDArray:
+    """Rows in the head's coordinates, for heads that want them all at once."""
+    if isinstance(X, Rows):
+        raise ValueError(
+            "a scikit-learn head needs rows in memory, and these are read some at a time: take a "
+            "head of ours, 'logistic', 'lda' or 'ridge'"
+        )
+    return coordinates(X)
 
 
 def fit_on_rows(head: Any, Z: NDArray, y: NDArray, weight: NDArray | None) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
 
 from isrlearn import _validation as check
 from isrlearn.core._range import prefers_rows, projected, row_components
@@ -17,6 +18,7 @@ from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
 from isrlearn.core.permutation import permutation_rank
 from isrlearn.core.rank import RankTest, covariance_rank
+from isrlearn.core.rows import Rows
 from isrlearn.core.subspace import (
     Subspace,
     mean_subspace,
@@ -96,11 +98,15 @@ class Recovery:
         return "mean"
 
     def settled(
-        self, moments: Moments, X: NDArray, y: NDArray | None, environments: NDArray
+        self, moments: Moments, X: Any, y: NDArray | None, environments: NDArray
     ) -> Recovery:
         """The same with its rank tested on the rows, where the test needs them."""
         if self.n_spurious != "auto" or self.rank_test == "moments":
             return self
+        if isinstance(X, Rows):
+            raise ValueError(
+                "rank_test='permutation' needs rows in memory; these are read some at a time"
+            )
         classes = self.positions(moments.classes)
         check.check_cells(moments, classes, least=self._rows_a_cell)
         method = self.method if self.method in _SECOND_ORDER else "mean"
@@ -145,7 +151,7 @@ class Recovery:
 
     def read(
         self,
-        X: NDArray,
+        X: Any,
         y: NDArray | None,
         environments: NDArray,
         keep: Keep,
@@ -292,6 +298,22 @@ _METHODS: dict[str, Callable[[Moments, Any, NDArray, Any], Subspace]] = {
     "multiclass": _multiclass,
     "regression": _regression,
 }
+
+
+def affine(estimator: Any, X: Any, coef: NDArray, intercept: NDArray) -> NDArray:
+    """``X @ coef + intercept`` (n, m) in X's precision, of rows that are checked first."""
+    X = check.opened(X)
+    if not isinstance(X, Rows):
+        X = validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32])
+        return X @ coef.astype(X.dtype) + intercept.astype(X.dtype)
+    check.check_source(estimator, X, None, reset=False)
+    out = np.empty((len(X), coef.shape[1]), dtype=X.dtype)
+    for rows, block in X.blocks():
+        out[rows] = block @ coef.astype(X.dtype) + intercept.astype(X.dtype)
+    if not np.isfinite(out).all():
+        row = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
+        raise ValueError(f"X contains NaN or infinity in row {row}; drop or impute such rows")
+    return out
 
 
 def moments_for(

@@ -7,14 +7,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isrlearn import _validation as check
 from isrlearn.core.heads import head_coordinates, ridge_head
 from isrlearn.core.moments import Moments
-from isrlearn.estimators._heads import cell_weights, check_weights, fit_on_rows, row_weights
-from isrlearn.estimators._recovery import Keep, Recovered, Recovery, moments_for
+from isrlearn.core.rows import Rows
+from isrlearn.estimators._heads import (
+    cell_weights,
+    check_weights,
+    fit_on_rows,
+    in_memory,
+    row_weights,
+)
+from isrlearn.estimators._recovery import Keep, Recovered, Recovery, affine, moments_for
 
 
 def _from_moments(self: ISRRegressor) -> bool:
@@ -128,6 +136,8 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Or the path of a .npy array, or rows that need not fit in memory
+            (:class:`isrlearn.core.Rows`).
         y : array-like of shape (n_samples,)
         environments : array-like of shape (n_samples,)
             Environment of each row; None or NaN where unknown: such rows train the head only.
@@ -145,7 +155,7 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         coordinates = head_coordinates(features, self.eraser_, components)
         weights = cell_weights(moments, None, self.group_weight)
         weight = row_weights(moments, None, environments, weights, weight)
-        fitted = fit_on_rows(self.head, coordinates(X), y, weight)
+        fitted = fit_on_rows(self.head, in_memory(X, coordinates), y, weight)
         coef, intercept = coordinates.fold(np.ravel(fitted.coef_), np.ravel(fitted.intercept_)[0])
         self.coef_, self.intercept_ = coef, float(intercept)
         return self
@@ -189,8 +199,7 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
             # Says which environments are still missing.
             self._recovery()(self.moments_.columns(self.n_features_in_))
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return X @ self.coef_.astype(X.dtype) + X.dtype.type(self.intercept_)
+        return affine(self, X, self.coef_[:, None], np.array([self.intercept_]))[:, 0]
 
     def _recovery(self) -> Recovery:
         if isinstance(self.head, str):
@@ -217,9 +226,14 @@ class ISRRegressor(Recovered, RegressorMixin, BaseEstimator):
         reset: bool,
         part: bool = False,
     ) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
-        X, y = validate_data(
-            self, X, y, reset=reset, dtype=[np.float64, np.float32], y_numeric=True
-        )
+        X = check.opened(X)
+        if isinstance(X, Rows):
+            y = check.check_source(self, X, [] if y is None else y, reset=reset)
+            y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+        else:
+            X, y = validate_data(
+                self, X, y, reset=reset, dtype=[np.float64, np.float32], y_numeric=True
+            )
         environments = check.check_environments(
             environments, len(X), self.missing_environments, part=part
         )

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from isrlearn import _validation as check
 from isrlearn.core.moments import Moments
+from isrlearn.core.rows import Rows
 from isrlearn.estimators._recovery import Recovered, Recovery, Reduction
 
 _METHODS = ("mean", "cov", "multiclass", "joint", "regression")
@@ -117,6 +118,8 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Or the path of a .npy array, or rows that need not fit in memory
+            (:class:`isrlearn.core.Rows`).
         y : array-like of shape (n_samples,)
             Classes; ignored by ``method="regression"``.
         environments : array-like of shape (n_samples,)
@@ -125,12 +128,13 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
             Frequency weights.
         """
         recovery = self._recovery()
-        X, y = self._rows(X, y, reset=True)
-        environments = check.check_environments(environments, len(X), self.missing_environments)
-        weight = check.check_sample_weight(sample_weight, len(X))
-        keep = recovery.least(len(X) if weight is None else weight.sum(), X.shape[1])
-        moments, reduction = recovery.read(X, y, environments, keep, weight)
-        return self._set(recovery.settled(moments, X, y, environments), moments, reduction)
+        rows, y = self._rows(X, y, reset=True)
+        n, d = rows.shape
+        environments = check.check_environments(environments, n, self.missing_environments)
+        weight = check.check_sample_weight(sample_weight, n)
+        keep = recovery.least(n if weight is None else weight.sum(), d)
+        moments, reduction = recovery.read(rows, y, environments, keep, weight)
+        return self._set(recovery.settled(moments, rows, y, environments), moments, reduction)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Find the spurious subspace from moments made elsewhere."""
@@ -162,8 +166,16 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
             )
         return Recovery.of(self, _METHODS)
 
-    def _rows(self, X: Any, y: Any, *, reset: bool) -> tuple[NDArray, NDArray | None]:
+    def _rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray | None]:
         """Checked rows; without classes where the method compares plain means."""
+        X = check.opened(X)
+        if isinstance(X, Rows):
+            classes = None if self.method == "regression" else [] if y is None else y
+            labels = check.check_source(self, X, classes, reset=reset)
+            if labels is not None:
+                check.check_labels(labels)
+                check_classification_targets(labels)
+            return X, labels
         if self.method == "regression":
             return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32]), None
         X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32])

@@ -6,6 +6,7 @@ from isrlearn.io._write import write_columns
 from isrlearn.io.datasets import draw_dataset, fetch_dataset, write_dataset
 from isrlearn.io.export import export_model, export_numpy, export_onnx, export_torch
 from isrlearn.io.model import ModelFile, load, read_model, save
+from isrlearn.io.predictions import write_predictions
 from isrlearn.io.tables import Table, read_table
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "save",
     "write_columns",
     "write_dataset",
+    "write_predictions",
 ]

@@ -6,12 +6,13 @@ import math
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from isrlearn.core.rows import ArraySource
 from isrlearn.io._errors import TableError, listed, reading, shown
 from isrlearn.io._source import Source, as_features, as_labels, check_room
 
@@ -57,6 +58,14 @@ class NpyTable(Source):
                 "file beside it"
             )
         return _picked(self._array, features, self.columns, self.path), {}
+
+    def rows(self, features: Sequence[str]) -> Any:
+        """Features as they lie on the disk, only some of them taken from each block."""
+        if tuple(features) == self.columns:
+            return self.read(features, [])[0]
+        as_features(self._array[:1], self.path)
+        place = {name: i for i, name in enumerate(self.columns)}
+        return ArraySource(self._array, [place[name] for name in features])
 
 
 def read_vector(path: Path) -> NDArray:

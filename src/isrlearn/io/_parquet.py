@@ -113,12 +113,48 @@ class ParquetTable(Source):
                 raise TableError(f"{self.path}: it says {self._n} rows and holds {n}")
             return X, {name: self._labels(parts, name) for name, parts in kept.items()}
 
-    def _batches(self, features: Sequence[str], labels: Sequence[str]) -> Iterator[Any]:
+    @property
+    def n_rows(self) -> int:
+        """How many rows the file says it has."""
+        return self._n
+
+    def dtype_of(self, features: Sequence[str]) -> type[np.floating]:
+        """float32 where every column is that or half of it, else float64."""
+        return self._dtype(features)
+
+    def rows(self, features: Sequence[str]) -> Any:
+        """The features, decoded some rows at a time."""
+        from isrlearn.io._rows import ParquetRows
+
+        return ParquetRows(self, features)
+
+    def batches_from(self, start: int, features: Sequence[str]) -> tuple[int, Iterator[NDArray]]:
+        """Rows from the row group that holds a row on, and the number of the first of them."""
+        with self._opened() as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        ends = np.cumsum(sizes)
+        group = int(np.searchsorted(ends, start, side="right"))
+        before = int(ends[group - 1]) if group else 0
+        return before, self._filled(features, list(range(group, len(sizes))), before)
+
+    def _filled(self, features: Sequence[str], groups: list[int], n: int) -> Iterator[NDArray]:
+        dtype = self._dtype(features)
+        for batch in self._batches(features, [], row_groups=groups):
+            out = np.empty((len(batch), len(features)), dtype=dtype)
+            self._fill(out, batch, features, n)
+            n += len(batch)
+            yield out
+
+    def _batches(
+        self, features: Sequence[str], labels: Sequence[str], **options: Any
+    ) -> Iterator[Any]:
         needed = list(dict.fromkeys(self._place[name][0] for name in [*features, *labels]))
         size = max(1024, BLOCK_BYTES // (8 * max(1, len(features))))
         # Labels repeat: each is kept once, however long it is.
         with self._opened(read_dictionary=list(labels)) as file:
-            yield from file.iter_batches(batch_size=size, columns=needed, use_threads=False)
+            yield from file.iter_batches(
+                batch_size=size, columns=needed, use_threads=False, **options
+            )
 
     def _dtype(self, features: Sequence[str]) -> type[np.floating]:
         """float32 where every column is that or half of it, else float64."""
@@ -152,6 +188,11 @@ class ParquetTable(Source):
         )
 
     def _fill(self, out: NDArray, batch: Any, features: Sequence[str], before: int) -> None:
+        if len(self.groups) == 1 and tuple(features) in self.groups.values():
+            # All of one column's lists, in order: nothing has to be picked.
+            (column,) = self.groups
+            out[:] = self._unfolded(batch.column(column), column, before)
+            return
         lists: dict[str, NDArray] = {}
         for j, name in enumerate(features):
             column, i = self._place[name]

@@ -37,6 +37,10 @@ class Source(ABC):
     ) -> tuple[NDArray, dict[str, NDArray]]:
         """Features (n, d), float32 or float64, and each of the other columns (n,)."""
 
+    def rows(self, features: Sequence[str]) -> Any:
+        """Features to be read some rows at a time, where the format can; else all of them."""
+        return self.read(features, [])[0]
+
 
 def check_room(size: int, path: Path) -> None:
     """Raise if an array of so many bytes cannot fit in this machine's memory.

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.labels import is_missing
+from isrlearn.core.rows import Rows
 from isrlearn.io._arrays import NpyTable, NpzTable, read_vector
 from isrlearn.io._columns import column, require, select
 from isrlearn.io._csv import CsvTable
 from isrlearn.io._errors import TableError, listed, nearest, shown
 from isrlearn.io._parquet import ParquetTable
+from isrlearn.io._rows import ZarrTable
 from isrlearn.io._source import BLOCK_BYTES, Source
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
@@ -24,6 +26,7 @@ _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".npy": NpyTable,
     ".npz": NpzTable,
     ".parquet": ParquetTable,
+    ".zarr": ZarrTable,
 }
 #: Where the labels of an array are looked for when nobody says.
 _BESIDE = ("{}.labels.csv", "{}.labels.parquet", "{}.labels.npz", "{}.csv", "labels.csv")
@@ -40,7 +43,8 @@ class Table:
     path : Path
         Where the features are from.
     X : ndarray of shape (n, d)
-        float32 or float64, all finite; a memory map if the file is a .npy array.
+        float32 or float64, all finite; a memory map if the file is a .npy array, and
+        :class:`isrlearn.core.Rows` where it is to be read some rows at a time.
     feature_names : tuple of str
         Names of the columns of X.
     named : bool
@@ -80,8 +84,9 @@ def read_table(
     features: str | Sequence[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
     exact: bool = False,
+    stream: bool = False,
 ) -> Table:
-    r"""Table of a .csv, .tsv, .parquet, .npz or .npy file.
+    r"""Table of a .csv, .tsv, .parquet, .npz or .npy file, or of a .zarr array.
 
     Parameters
     ----------
@@ -100,6 +105,10 @@ def read_table(
         ``labels.csv`` in the same folder.
     exact : bool, default=False
         Take features as plain names, all of which must be there.
+    stream : bool, default=False
+        Read features of .npy, .parquet and .zarr some rows at a time, whenever they are needed:
+        the estimators take such a table's X as they take an array. Numbers that are not finite
+        are found when they are read.
 
     Returns
     -------
@@ -132,11 +141,16 @@ def read_table(
     kept = {name: read_vector(Path(name)) for name in wanted.values() if name and is_vector(name)}
     if beside is not None:
         kept |= beside.read([], inside)[1]
-    X, own = source.read(chosen, inside if beside is None else [])
+    here = inside if beside is None else []
+    if stream:
+        X, own = source.rows(chosen), source.read([], here)[1] if here else {}
+    else:
+        X, own = source.read(chosen, here)
     kept |= own
     found = {role: kept[name] for role, name in wanted.items() if name is not None}
     _check_lengths(X, found, source)
-    _check_numbers(X, chosen, source)
+    if not isinstance(X, Rows):
+        _check_numbers(X, chosen, source)
     _check_labels(found.get("label"), source, label)
     return Table(
         Path(path),
@@ -163,6 +177,8 @@ def open_table(path: str | os.PathLike[str]) -> Source:
             siblings = [p.name for p in path.parent.iterdir() if p.suffix.lower() in _FORMATS]
         hint = nearest(path.name, sorted(siblings)[:1000])
         raise TableError(f"{path}: there is no such file{hint if 'did you' in hint else ''}")
+    if path.suffix.lower() == ".zarr":  # a folder
+        return ZarrTable(path)
     if not path.is_file():
         raise TableError(f"{path}: this is not a file")
     if not path.stat().st_size:
@@ -181,7 +197,7 @@ def _beside(
     """The other table that holds label and environment, if there is one."""
     if labels is not None:
         return open_table(labels)
-    if not inside or not isinstance(source, NpyTable):
+    if not inside or not isinstance(source, NpyTable | ZarrTable):
         return None
     tried = [source.path.with_name(form.format(source.path.stem)) for form in _BESIDE]
     for path in tried:

@@ -1,0 +1,175 @@
+"""Rows read some at a time give the fit, and the predictions, of rows in memory."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.linear_model import RidgeClassifier
+
+from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn.core import ArraySource, Moments, Rows
+from isrlearn.io import TableError, read_table, write_predictions
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N, D = 1500, 6
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(2, size=N), rng.integers(3, size=N)
+    X = rng.normal(size=(N, D)) + np.outer(e, np.eye(D)[0]) + np.outer(y, np.eye(D)[1])
+    return X, y, e
+
+
+@pytest.fixture(params=["npy", "columns", "lists", "large lists", "zarr", "some columns"])
+def streamed(request, data, tmp_path):
+    """A table that is read some rows at a time, and its features in memory."""
+    X, y, e = data
+    kind, names = request.param, [f"f{i}" for i in range(D)]
+    labels = {"y": y, "e": e}
+    features = None
+    if kind == "npy":
+        np.save(tmp_path / "t.npy", X)
+        path = tmp_path / "t.npy"
+    elif kind == "some columns":
+        np.save(tmp_path / "t.npy", X)
+        path, features, X = tmp_path / "t.npy", "f1:f4", X[:, 1:5]
+    elif kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        path = tmp_path / "t.zarr"
+        array = zarr.create_array(str(path), shape=X.shape, chunks=(400, D), dtype=X.dtype)
+        array[:] = X
+    else:
+        path = tmp_path / "t.parquet"
+        columns = dict(zip(names, X.T, strict=True))
+        if kind != "columns":
+            flat = pa.array(X.ravel())
+            fixed = pa.FixedSizeListArray.from_arrays(flat, D)
+            columns = {"v": fixed if kind == "lists" else fixed.cast(pa.list_(pa.float64()))}
+        pq.write_table(pa.table(columns | labels), path, row_group_size=333)
+    if path.suffix != ".parquet":
+        np.savez(tmp_path / "t.labels.npz", **labels)
+    read = read_table(path, label="y", environment="e", features=features, stream=True)
+    return read, X
+
+
+def test_every_slice_is_that_of_the_array(streamed):
+    table, X = streamed
+    assert table.X.shape == X.shape
+    assert isinstance(table.X, Rows | np.memmap)
+    for rows in (slice(0, 10), slice(10, 700), slice(700, 700), slice(600, 900), slice(-5, None)):
+        np.testing.assert_array_equal(table.X[rows], X[rows])
+    for start in range(0, N, 217):  # twice, as passes do
+        np.testing.assert_array_equal(table.X[start : start + 217], X[start : start + 217])
+
+
+def test_fits_and_predictions_are_those_in_memory(streamed, data):
+    table, X = streamed
+    _, y, e = data
+    for estimator in (
+        ISRClassifier(),
+        ISRClassifier(head="lda", method="joint"),
+        ISRClassifier(n_components=3, group_weight="balanced"),
+    ):
+        found = estimator.fit(table.X, table.y, environments=table.environments)
+        there = found.decision_function(table.X)
+        here = estimator.fit(X, y, environments=e).decision_function(X)
+        np.testing.assert_allclose(there, here, atol=1e-8)
+    z = X[:, 2] + 0.1 * y
+    regressor = ISRRegressor().fit(table.X, z, environments=e)
+    there, names = regressor.predict(table.X), getattr(regressor, "feature_names_in_", None)
+    np.testing.assert_allclose(there, regressor.fit(X, z, environments=e).predict(X), atol=1e-8)
+    assert names is None or tuple(names) == table.feature_names
+    basis = ISRTransformer().fit(table.X, table.y, environments=e).spurious_basis_
+    again = ISRTransformer().fit(X, y, environments=e).spurious_basis_
+    np.testing.assert_allclose(np.abs(basis), np.abs(again), atol=1e-8)
+
+
+def test_rows_travel_to_other_processes(streamed):
+    table, X = streamed
+    copy = pickle.loads(pickle.dumps(table.X))
+    np.testing.assert_array_equal(copy[100:200], X[100:200])
+
+
+def test_a_path_is_mapped(data, tmp_path):
+    X, y, e = data
+    np.save(tmp_path / "X.npy", X)
+    clf = ISRClassifier().fit(tmp_path / "X.npy", y, environments=e)
+    expected = ISRClassifier().fit(X, y, environments=e)
+    np.testing.assert_array_equal(clf.coef_, expected.coef_)
+    np.testing.assert_array_equal(clf.predict(str(tmp_path / "X.npy")), expected.predict(X))
+    with pytest.raises(ValueError, match=r"only \.npy arrays .*read_table\(path, stream=True\)"):
+        ISRClassifier().fit("rows.parquet", y, environments=e)
+
+
+def test_what_cannot_be_streamed_says_so(data):
+    X, y, e = data
+    rows = ArraySource(X)
+    with pytest.raises(ValueError, match="needs rows in memory"):
+        ISRClassifier(head=RidgeClassifier()).fit(rows, y, environments=e)
+    with pytest.raises(ValueError, match="needs rows in memory"):
+        ISRClassifier(rank_test="permutation").fit(rows, y, environments=e)
+    with pytest.raises(ValueError, match=r"y has shape \(3,\), but X has 1500 rows"):
+        ISRClassifier().fit(rows, y[:3], environments=e)
+    clf = ISRClassifier().fit(rows, y, environments=e)
+    with pytest.raises(ValueError, match="X has 2 features, but ISRClassifier is expecting 6"):
+        clf.predict(ArraySource(X, columns=[0, 1]))
+    holes = X.copy()
+    holes[700, 2] = np.nan
+    with pytest.raises(ValueError, match="feature 2 holds NaN"):
+        ISRClassifier().fit(ArraySource(holes), y, environments=e)
+    with pytest.raises(ValueError, match="NaN or infinity in row 700"):
+        clf.predict(ArraySource(holes))
+
+
+def test_moments_read_each_row_once(data):
+    X, y, e = data
+    read = []
+
+    class Watched(ArraySource):
+        def __getitem__(self, rows):
+            read.append(rows.indices(len(self))[:2])
+            return super().__getitem__(rows)
+
+    Moments.from_data(Watched(X), y, e)
+    assert [stop for _, stop in read[:-1]] == [start for start, _ in read[1:]]
+    assert (read[0][0], read[-1][1]) == (0, N)
+
+
+def test_a_shortened_file_is_an_error(data, tmp_path):
+    X = data[0]
+    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "t.parquet")
+    rows = read_table(tmp_path / "t.parquet", stream=True).X
+    with pytest.raises(ValueError, match="step of 2"):
+        rows[::2]
+    pq.write_table(pa.table({"a": X[:100, 0], "b": X[:100, 1]}), tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="fewer rows than it says"):
+        rows[0:N]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_predictions_are_written_as_they_are_made(streamed, data, tmp_path, suffix):
+    table, X = streamed
+    _, y, e = data
+    names = np.array(["no", "yes"])
+    clf = ISRClassifier(head="lda").fit(X, names[y], environments=e)
+    path = tmp_path / f"predictions{suffix}"
+    assert write_predictions(clf, table.X, path) == N
+    written = read_table(path, label="prediction")
+    np.testing.assert_array_equal(written.y, clf.predict(X))
+    np.testing.assert_allclose(written.X, clf.predict_proba(X), atol=1e-12)
+    assert written.feature_names == ("probability_no", "probability_yes")
+
+
+def test_predictions_go_to_known_formats(data, tmp_path):
+    X, y, e = data
+    reg = ISRRegressor().fit(X, y.astype(float), environments=e)
+    assert write_predictions(reg, X, tmp_path / "p.csv") == N
+    np.testing.assert_array_equal(read_table(tmp_path / "p.csv").X[:, 0], reg.predict(X))
+    with pytest.raises(ValueError, match=r"\.csv, \.tsv, \.parquet; this one ends in '\.npz'"):
+        write_predictions(reg, X, tmp_path / "p.npz")
