@@ -14,6 +14,7 @@ from scipy import ndimage
 from isrlearn.datasets import (
     DataError,
     idx,
+    load_fashion_on_photos,
     load_idx_images,
     load_mc_cmnist,
     load_rcfmnist,
@@ -162,3 +163,19 @@ def test_the_real_files_are_the_published_ones():
         images, labels = load_idx_images(name, part="test", download=False)
         assert images.shape == (10_000, 28, 28)
         assert np.bincount(labels).min() > 800
+
+
+def test_garments_on_photos_are_in_the_proportions_asked_for(small):
+    pytest.importorskip("PIL")
+    splits = load_fashion_on_photos(n_train=100, n_validation=40, n_test=60, random_state=0)
+    for part, own in ((splits.train, 0.95), (splits.validation, 0.5), (splits.test, 0.5)):
+        assert part.X.dtype == np.uint8
+        assert part.X.shape[1:] == (3, 96, 96)
+        shirt, temple = part.y == "shirt", part.environments == "temple"
+        assert shirt.mean() == pytest.approx(0.77, abs=0.02)
+        assert temple[shirt].mean() == pytest.approx(own, abs=0.03)
+        assert temple[~shirt].mean() == pytest.approx(1 - own, abs=0.06)
+    again = load_fashion_on_photos(n_train=100, n_validation=40, n_test=60, random_state=0)
+    np.testing.assert_array_equal(splits.test.X, again.test.X)
+    with pytest.raises(ValueError, match="need more garments than Fashion-MNIST has"):
+        load_fashion_on_photos(n_train=400, n_validation=40, n_test=60)
