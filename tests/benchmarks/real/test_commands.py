@@ -52,6 +52,24 @@ def test_an_encoder_on_a_generated_copy(waterbirds_folder, tmp_path):
     assert len(list((tmp_path / "features").iterdir())) == 1
 
 
+def test_networks_are_made_from_their_seed():
+    torch = pytest.importorskip("torch")
+    from isrlearn.benchmarks.real import networks
+
+    cases = (
+        (networks.convolutional, 10, torch.rand(2, 3, 28, 28), (2, 10)),
+        (networks.perceptron, 17, torch.rand(2, 17), (2, 1)),
+        (networks.word_average, 3, torch.ones(2, 5, 3, dtype=torch.long), (2, 3)),
+    )
+    for make, size, x, shape in cases:
+        state = torch.get_rng_state()
+        first, same, other = (make(size, seed)(x) for seed in (0, 0, 1))
+        assert first.shape == shape
+        assert torch.equal(first, same)
+        assert not torch.equal(first, other)
+        assert torch.equal(torch.get_rng_state(), state)
+
+
 @pytest.fixture(scope="module")
 def clip_like(tmp_path_factory):
     """Features in the shape of CLIP's, fewer rows than Waterbirds' to be quick."""

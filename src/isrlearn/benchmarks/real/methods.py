@@ -198,7 +198,8 @@ def _headed(
     changed = Splits(*(change(part) for part in (splits.train, splits.validation, splits.test)))
     # What was erased is left as rounding noise, which must not be whitened into features.
     X = changed.train.X
-    rank = int(np.linalg.matrix_rank(X - X.mean(axis=0), rtol=1e-6))
+    strengths = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    rank = int((strengths > 1e-6 * strengths[0]).sum())
     if rule.n_components is None and rank < X.shape[1]:
         rule = replace(rule, n_components=rank)
     predict = _searched(TrainedFeatures(changed, None), rule, seed, scale=1.0, n_spurious=0)

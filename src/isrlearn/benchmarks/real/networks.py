@@ -10,14 +10,7 @@ __all__ = ["convolutional", "perceptron", "word_average"]
 def convolutional(
     n_outputs: int, seed: int, *, side: int = 28, width: int = 16, n_features: int = 128
 ) -> Any:
-    """Three convolutions of images (3, side, side), 128 features, and a linear layer on them.
-
-    Examples
-    --------
-    >>> import torch
-    >>> convolutional(10, seed=0)(torch.zeros(2, 3, 28, 28)).shape
-    torch.Size([2, 10])
-    """
+    """Three convolutions of images (3, side, side), 128 features, and a linear layer on them."""
     from torch import nn
 
     def block(n_in: int, n_out: int) -> list[Any]:
@@ -42,14 +35,7 @@ def convolutional(
 
 
 def perceptron(n_inputs: int, seed: int, *, width: int = 64, n_features: int = 30) -> Any:
-    """Three linear layers that give one number, the last one on 30 features.
-
-    Examples
-    --------
-    >>> import torch
-    >>> perceptron(17, seed=0)(torch.zeros(2, 17)).shape
-    torch.Size([2, 1])
-    """
+    """Three linear layers that give one number, the last one on 30 features."""
     from torch import nn
 
     def build() -> Any:
@@ -65,12 +51,6 @@ def word_average(n_outputs: int, seed: int, *, n_words: int = 30_522, n_features
     """The mean of the words' vectors, a hidden layer and a linear one.
 
     Takes token, mask and segment ids (n, length, 3); the default number of words is BERT's.
-
-    Examples
-    --------
-    >>> import torch
-    >>> word_average(3, seed=0)(torch.ones(2, 5, 3, dtype=torch.long)).shape
-    torch.Size([2, 3])
     """
     import torch
     from torch import nn

@@ -70,5 +70,13 @@ RCFMNIST = Experiment(
     },
     full={"n_train": 40_000, "n_validation": 10_000, "n_test": 10_000, "epochs": 30},
     n_seeds=3,
-    notes=(),
+    notes=(
+        "A network of three convolutions and 128 features where the paper fine-tunes a pretrained "
+        "ResNet-18; Adam, the epoch with the best validation RMSE. Environments and groups are ten "
+        "bins of an image's mean red value. ISR chooses how many dimensions to take out (none to "
+        "9), how much of them to keep and its penalty on validation samples in which every fifth "
+        "of the angles in every bin has the same weight, as do the heads without ISR.",
+        "*Head refitted* is the same ridge regression with nothing taken out. The paper's oracle, "
+        "trained on test data, has an average RMSE of 0.112.",
+    ),
 )
