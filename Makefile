@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 TEST_JOBS ?= 2
+OLDEST ?= .venv-oldest
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -9,11 +10,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format screenshot clean
+.PHONY: help demo test test-oldest lint format docs dist audit screenshot clean
 
 help:
 	@echo "make demo    plain and invariant classifier side by side, in seconds"
 	@echo "make test    the whole test suite"
+	@echo "make docs    the site in build/docs, warnings as errors, opened in chromium"
+	@echo "make dist    wheel and sdist in dist/, checked, installed and tried in an empty place"
+	@echo "make test-oldest  the suite with the oldest versions of what isrlearn needs"
+	@echo "make audit   known vulnerabilities of what isrlearn needs (asks the network)"
 	@echo "make lint    ruff (lint and format) and mypy, changing nothing"
 	@echo "make format  ruff's fixes and formatting, applied"
 	@echo "make screenshot   the report's picture in docs/, taken with chromium"
@@ -24,6 +29,26 @@ demo: $(VENV)/.demo-installed
 
 test: $(VENV)/.dev-installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_JOBS) $(PYTEST_ARGS)
+
+# Without torch: its oldest builds are not on the index.
+test-oldest: $(OLDEST)/.installed
+	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -n $(TEST_JOBS) $(PYTEST_ARGS)
+
+docs: $(VENV)/.docs-installed
+	rm -rf build/docs docs/generated
+	$(ONE_THREAD) MPLBACKEND=agg $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	$(BIN)/python docs/check_site.py build/docs
+
+dist: $(VENV)/.release-installed
+	rm -rf dist build/tried
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/tried
+	build/tried/bin/python -m pip --disable-pip-version-check install --quiet "$$(echo dist/*.whl)[cli]"
+	cd build && tried/bin/isr demo
+
+audit: $(VENV)/.release-installed
+	$(BIN)/python -m pip_audit --skip-editable
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
@@ -38,7 +63,7 @@ screenshot: $(VENV)/.dev-installed
 	$(BIN)/python docs/screenshot.py
 
 clean:
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
+	rm -rf $(VENV) $(OLDEST) build dist docs/gallery docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # bin/pip appears last, so a virtual environment that failed half-way is made again.
@@ -54,4 +79,18 @@ $(VENV)/.demo-installed: pyproject.toml | $(BIN)/pip
 
 $(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/pip
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.docs-installed: pyproject.toml constraints.txt | $(BIN)/pip
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[docs]"
+	@touch $@
+
+$(VENV)/.release-installed: pyproject.toml | $(BIN)/pip
+	$(PIP) install --quiet --editable ".[release]"
+	@touch $@
+
+$(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --constraint constraints-oldest.txt --editable ".[oldest]"
 	@touch $@

@@ -1,0 +1,114 @@
+"""How Sphinx builds the site: `make docs` (warnings are errors)."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+import isrlearn
+
+HERE = Path(__file__).parent
+
+project = "isrlearn"
+author = "The isrlearn developers"
+version = release = isrlearn.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_templates"]
+# Tables of results begin below their title with a third-level heading each.
+suppress_warnings = ["myst.header", "config.cache"]
+nitpicky = True
+# Inventories of other projects would have to be downloaded: their names are not linked.
+nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|torch)\..*"), ("py:class", "ModelFileError")]
+# A name in backquotes inside a docstring is a parameter as often as an object.
+default_role = None
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "isrlearn"
+html_favicon = "icon.svg"
+html_context = {"default_mode": "auto"}
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+# Pages without pages below them.
+html_sidebars = {page: [] for page in ("start", "theory/index", "compare", "limits", "map")}
+smartquotes = False
+html_copy_source = False
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+copyright = author
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "matplotlib_animations": False,
+}
+# Scripts of the gallery end in plt.show(), which has nothing to show on during a build.
+warnings.filterwarnings("ignore", message=".*non-interactive.*")
+
+
+def inline_math(writer: Any, node: nodes.math) -> None:
+    """Writes a formula as MathML: browsers draw it, no script, no network."""
+    writer.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def displayed_math(writer: Any, node: nodes.math_block) -> None:
+    """The same for a formula on a line of its own."""
+    writer.body.append(
+        f'<div style="margin: 1em 0">{tex2mathml(node.astext(), as_block=True)}</div>'
+    )
+    raise nodes.SkipNode
+
+
+def add_figures(app: Any, docname: str, source: list[str]) -> None:
+    """Shows below the table of a benchmark the figures that lie beside it."""
+    page = Path(docname)
+    if page.parts[0] == "benchmarks" and page.name == "table":
+        for figure in sorted((HERE / page.parent).glob("*.svg")):
+            source[0] += f"\n![{figure.stem} of this benchmark]({figure.name})\n"
+
+
+def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
+    """Leaves out what scikit-learn documents, and fields that their class describes."""
+    theirs = str(getattr(obj, "__module__", "")).startswith("sklearn.")
+    return skip or theirs or str(getattr(obj, "__doc__", "")).startswith("Alias for field number")
+
+
+def setup(app: Any) -> None:
+    """Registers the above."""
+    app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
+    app.connect("source-read", add_figures)
+    app.connect("autodoc-skip-member", skip_member)

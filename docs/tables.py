@@ -1,0 +1,198 @@
+"""Tables in the documentation, made from the committed results of the benchmarks.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`. `python docs/tables.py` writes
+all of them anew; the test suite checks that nothing would change.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "benchmarks"
+BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
+
+
+def read(path: str) -> list[dict[str, str]]:
+    """Rows of a CSV file of results."""
+    with (RESULTS / path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table, numbers to the right."""
+    lines = [columns, [":--", *["--:"] * (len(columns) - 1)], *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def environments() -> str:
+    """How often an algorithm needs as many environments as its bound says."""
+    found = read("theory/results.csv")
+    rows = []
+    for name in dict.fromkeys(line["algorithm"] for line in found):
+        cases = [line for line in found if line["algorithm"] == name]
+        exact = [sum(c[form] == c["bound"] for c in cases) for form in ("paper", "pooled")]
+        rows.append([name, str(len(cases)), *(f"{n} of {len(cases)}" for n in exact)])
+    head = ["algorithm", "cases (d_s, k)", "needs exactly its bound, paper's form", "pooled form"]
+    return markdown(head, rows)
+
+
+def worst_group() -> str:
+    """Accuracy of the worst group by method, on both data sets."""
+    found = read("worst-group/results.csv")
+    methods = (
+        *("ERM", "group reweighting", "paper's ISR-Mean, first class"),
+        *(
+            "paper's ISR-Mean, second class",
+            "`ISRClassifierCV()`",
+            "DFR, trained on the validation split",
+        ),
+    )
+    data = list(dict.fromkeys(line["data"] for line in found))
+
+    def cell(method: str, name: str) -> str:
+        here = [line for line in found if (line["data"], line["method"]) == (name, method)]
+        worst = [float(line["worst"]) for line in here]
+        return f"{mean(worst):.3f} ± {stdev(worst):.3f}"
+
+    rows = [[method, *(cell(method, name) for name in data)] for method in methods]
+    return markdown(["method", *data], rows)
+
+
+def summary(
+    path: str, value: str, cells: Sequence[tuple[str, int]], methods: dict[str, str]
+) -> str:
+    """A summary's values at some data sets and numbers of environments, by method."""
+    at = {
+        (line["dataset"], line["method"], int(line["n_environments"])): float(line[value])
+        for line in read(f"{path}/summary.csv")
+    }
+    head, last = [], ""
+    for dataset, E in cells:
+        title = dataset.removeprefix("anticausal-").replace("=", " = ")
+        head.append(f"{title}, E = {E}" if dataset != last else f"E = {E}")
+        last = dataset
+    rows = [
+        [label, *(f"{at[dataset, method, E]:.4f}" for dataset, E in cells)]
+        for method, label in methods.items()
+    ]
+    return markdown(["method", *head], rows)
+
+
+def excess() -> str:
+    """Excess error on Example-3s and 3s'."""
+    cells = [*(("3s", E) for E in (5, 6, 7)), *(("3s'", E) for E in range(2, 7))]
+    methods = {
+        "isr-mean": "ISR-Mean",
+        "isr-mean-pooled": "ISR-Mean, pooled",
+        "isr-cov": "ISR-Cov (flag mean)",
+        "isr-cov-pooled": "ISR-Cov, pooled",
+        "isr-joint": "ISR-Joint",
+        "isr-joint-auto": "ISR-Joint, rank tested",
+        "erm": "ERM",
+        "irmv1": "IRMv1",
+    }
+    return summary("linear-unit-tests", "excess_mean", cells, methods)
+
+
+def below_the_bound() -> str:
+    """Excess error of means below, at and beyond their bound."""
+    methods = {"isr-mean-pooled": "ISR-Mean, pooled", "erm": "ERM"}
+    cells = [("3s", E) for E in range(2, 8)]
+    return summary("linear-unit-tests", "excess_mean", cells, methods)
+
+
+def too_many() -> str:
+    """Error on Example-2 with five dimensions taken out, and with the rank tested."""
+    methods = {"isr-joint": "ISR-Joint, told 5", "isr-joint-auto": "ISR-Joint, rank tested"}
+    return summary("linear-unit-tests", "mean", [("2", E) for E in (2, 4, 6, 8, 10)], methods)
+
+
+def anticausal() -> str:
+    """Mean squared error of the anti-causal regression."""
+    cells = [*(("anticausal-d_s=3", E) for E in (4, 5, 7))]
+    cells += [("anticausal-d_s=5", E) for E in (6, 7, 8, 9)]
+    methods = {
+        "isr-regression": "ISR-Regression",
+        "isr-regression-pooled": "ISR-Regression, pooled",
+        "least-squares": "least squares",
+        "irmv1": "IRMv1, penalty chosen on validation",
+        "irmv1-best": "IRMv1, penalty chosen on test",
+    }
+    return summary("regression", "mean", cells, methods)
+
+
+def partial_labels() -> str:
+    """Worst-group accuracy against the share of rows whose environment is known."""
+    text = (RESULTS / "partial-labels/curves.json").read_text(encoding="utf-8")
+    curves = [c for c in json.loads(text)["curves"] if c["score"] == "worst group"]
+    shares = sorted({c["fraction"] for c in curves}, reverse=True)
+    at = {(c["dataset"], c["method"], c["fraction"]): c["mean"] for c in curves}
+    labels = {"isr": "ISR-Mean", "reweighting": "groups reweighted", "plain": "nothing removed"}
+    data = {"waterbirds-like": "Waterbirds-like", "digits-on-paper": "digits on paper"}
+    rows = [
+        [f"{title}: {label}", *(f"{at[name, method, share]:.3f}" for share in shares)]
+        for name, title in data.items()
+        for method, label in labels.items()
+    ]
+    return markdown(["known environments", *(f"{share:.0%}" for share in shares)], rows)
+
+
+def law_school() -> str:
+    """R² on Law School after a network trained by ERM, by what is done to its features."""
+    labels = {
+        "original": "the network's own head",
+        "refit": "new head, nothing removed",
+        "isr-regression": "ISR-Regression",
+        "leace": "LEACE",
+        "correlation-remover": "CorrelationRemover, told the environment in test",
+    }
+    found = {
+        (line["method"], line["score"]): f"{float(line['mean']):.3f} ± {float(line['std']):.3f}"
+        for line in read("law-school/summary.csv")
+        if line["trained_with"] == "ERM"
+    }
+    scores = ("worst_group_r2", "average_r2")
+    rows = [[label, *(found[name, score] for score in scores)] for name, label in labels.items()]
+    return markdown(["Law School", "worst-group R²", "average R²"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "anticausal": anticausal,
+    "below-the-bound": below_the_bound,
+    "environments": environments,
+    "excess": excess,
+    "law-school": law_school,
+    "partial-labels": partial_labels,
+    "too-many": too_many,
+    "worst-group": worst_group,
+}
+
+
+def renewed(text: str) -> str:
+    """A page with its tables made from the results."""
+    return BLOCK.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], text)
+
+
+def pages() -> list[Path]:
+    """Pages that may hold tables: the README and the documentation."""
+    return [HERE.parent / "README.md", *sorted(HERE.rglob("*.md"))]
+
+
+def main() -> None:
+    """Writes the tables anew."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        new = renewed(text)
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+            print(page.relative_to(HERE.parent))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""
+Ask before you fit
+==================
+
+`diagnose` checks the assumptions on your data, tries the removal on held-out rows and says what
+to do. Here on data that fit, on data where nothing moves, and on data with too few environments.
+"""
+
+import numpy as np
+
+from isrlearn import ISRClassifier, diagnose
+from isrlearn.datasets import load_digits_on_paper, make_gaussian_environments
+
+train = load_digits_on_paper().train
+diagnosis = diagnose(train.X, train.y, train.environments)
+print(diagnosis)
+
+# %%
+# The advice can be used as it is.
+advice = diagnosis.recommendation
+clf = ISRClassifier(**advice.parameters)
+clf.fit(train.X, train.y, environments=train.environments)
+print(advice.parameters)
+
+# %%
+# Environments shuffled: nothing moves with them any more.
+data = make_gaussian_environments(1_000, 4, n_spurious=2, random_state=0)
+shuffled = np.random.default_rng(0).permutation(data.environments)
+print(diagnose(data.X, data.y, shuffled).recommendation.codes)
+
+# %%
+# Two environments cannot show what six would.
+data = make_gaussian_environments(1_000, 2, n_spurious=4, sigma_spurious=1.0, random_state=0)
+print(diagnose(data.X, data.y, data.environments).recommendation.codes)

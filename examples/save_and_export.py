@@ -1,0 +1,41 @@
+"""
+Save, load, export
+==================
+
+A fitted model is one affine map. It is saved as a file that runs no code when it is read, and
+exported for programs that know nothing of isrlearn.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from isrlearn import ISRClassifier, load, save
+from isrlearn.datasets import load_digits_on_paper
+from isrlearn.io import export_numpy, export_onnx, read_model
+
+splits = load_digits_on_paper()
+train, test = splits.train, splits.test
+clf = ISRClassifier().fit(train.X, train.y, environments=train.environments)
+folder = Path(tempfile.mkdtemp())
+
+# %%
+# The model file.
+path = folder / "model.isr"
+save(clf, path)
+again = load(path)
+print("same predictions:", (again.predict(test.X) == clf.predict(test.X)).all())
+print("bytes:", path.stat().st_size, "– made with", read_model(path).versions)
+
+# %%
+# Two arrays for NumPy.
+export_numpy(clf, folder / "model.npz")
+arrays = np.load(folder / "model.npz", allow_pickle=False)
+scores = test.X @ arrays["coef"].T + arrays["intercept"]
+print("same scores:", np.allclose(scores.ravel(), clf.decision_function(test.X)))
+
+# %%
+# ONNX, for any runtime (extra `onnx`).
+export_onnx(clf, folder / "model.onnx")
+print("ONNX bytes:", (folder / "model.onnx").stat().st_size)

@@ -1,0 +1,39 @@
+"""
+Data that come in parts
+=======================
+
+Everything ISR needs of the data are moments of each class in each environment, and moments add
+up. So parts can be read one after the other, or on different machines, and the answer is that of
+the whole.
+"""
+
+import numpy as np
+
+from isrlearn import ISRClassifier
+from isrlearn.core import Moments
+from isrlearn.datasets import make_gaussian_environments
+
+data = make_gaussian_environments(5_000, 6, random_state=0)
+order = np.random.default_rng(0).permutation(len(data.y))
+parts = np.array_split(order, 10)
+
+whole = ISRClassifier(head="lda", n_components=None)
+whole.fit(data.X, data.y, environments=data.environments)
+
+# %%
+# One part after the other. The head is found from moments, too, so the rows are never needed again.
+streamed = ISRClassifier(head="lda", n_components=None)
+for rows in parts:
+    streamed.partial_fit(
+        data.X[rows], data.y[rows], classes=[0, 1], environments=data.environments[rows]
+    )
+print("largest difference, streamed:", np.abs(streamed.coef_ - whole.coef_).max())
+
+# %%
+# Or moments of each part, made anywhere, summed in any order.
+moments = sum(
+    Moments.from_data(data.X[rows], data.y[rows], data.environments[rows]) for rows in parts
+)
+summed = ISRClassifier(head="lda", n_components=None).fit_moments(moments)
+print("largest difference, summed:  ", np.abs(summed.coef_ - whole.coef_).max())
+print("rows a cell:\n", moments.count.astype(int))

@@ -1,0 +1,44 @@
+"""
+A trained network, its last layer patched
+=========================================
+
+A small CNN learns the colour of the paper. `postprocess` folds ISR into its last layer: the same
+module with other numbers in one layer, no retraining. Needs the extra `torch`.
+"""
+
+from collections import OrderedDict
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from isrlearn.datasets import load_digits_on_paper
+from isrlearn.torch import evaluate, postprocess, train
+
+splits = load_digits_on_paper()
+
+
+def batches(part, shuffle=False):
+    """Images, classes and environments as tensors."""
+    x = torch.tensor(part.X, dtype=torch.float32).reshape(-1, 8, 8, 3).permute(0, 3, 1, 2)
+    y = torch.tensor(part.y == "odd").long()
+    environment = torch.tensor(part.environments == "blue paper").long()
+    return DataLoader(TensorDataset(x, y, environment), batch_size=64, shuffle=shuffle)
+
+
+torch.manual_seed(0)
+body = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+model = nn.Sequential(OrderedDict(body=body, fc=nn.Linear(144, 2)))
+model = train(model, batches(splits.train, shuffle=True), optimizer="adam", epochs=10).model
+
+# %%
+# The trained layer can be replaced by a new head on what is left, or keep its own weights with the
+# removal folded in.
+print(f"trained        {evaluate(model, batches(splits.test)).worst:.3f}")
+for head in ("refit", "adapt"):
+    patched = postprocess(model, batches(splits.train), layer="fc", head=head)
+    print(f"ISR, {head:<8}  {evaluate(patched, batches(splits.test)).worst:.3f}")
+
+# %%
+# The state dict has the same keys and shapes.
+print({name: tuple(value.shape) for name, value in patched.state_dict().items()})
