@@ -118,7 +118,7 @@ def test_records_of_another_experiment_are_exit_code_2(tmp_path, capsys):
 
 def test_cells_that_fail_are_told_and_tried_again(tmp_path, capsys, monkeypatch):
     command = ["bench", "linear-unit-tests", "--datasets", "3s", "--methods", "erm,oracle", *SMALL]
-    command += ["--no-figures", "--out", str(tmp_path)]
+    command += ["--no-figures", "--jobs", "1", "--out", str(tmp_path)]
     fails = replace(METHODS["erm"], build=lambda panel, E: 1 / 0)
     with monkeypatch.context() as patched:
         patched.setitem(METHODS, "erm", fails)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from isrlearn.cli._bench import command_line, names
+from isrlearn.cli._bench import JOBS, command_line, names
 from isrlearn.cli.bench_partial import partial_labels
 from isrlearn.cli.bench_real import REAL_COMMANDS
 
@@ -40,7 +40,7 @@ _RUN = (
     click.option(
         "--figures/--no-figures", default=True, show_default=True, help="Draw the figures."
     ),
-    click.option("--jobs", "n_jobs", type=click.IntRange(1), default=1, show_default=True),
+    JOBS,
     click.option(
         "--samples",
         "n_samples",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from isrlearn.cli._bench import command_line, names
+from isrlearn.cli._bench import JOBS, command_line, names
 from isrlearn.cli._console import JSON, show
 
 
@@ -31,7 +31,7 @@ def _shares(context: click.Context, parameter: click.Parameter, value: str | Non
     callback=_shares,
     help="Percentages of rows whose environment is known. [default: 100,50,25,10,5]",
 )
-@click.option("--jobs", "n_jobs", type=click.IntRange(1), default=1, show_default=True)
+@JOBS
 @click.option("--figures/--no-figures", default=True, show_default=True, help="Draw the figure.")
 @click.option(
     "--out",
