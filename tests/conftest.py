@@ -1,4 +1,4 @@
-"""Tiny copies of published data sets, in exactly their layouts."""
+"""Running ``isr``, and tiny copies of published data sets in exactly their layouts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from isrlearn.cli import main
 
 N_GROUP = 12  # rows of every class × environment × split
 
@@ -109,3 +111,44 @@ def _pickled(torch, kind, rows, folder: Path, rng: np.random.Generator) -> None:
     for i, (part, end) in enumerate(names):
         path = folder / f"cached_{part}_bert-base-uncased{end}"
         torch.save(items[stops[i] : stops[i + 1]], path)
+
+
+@pytest.fixture
+def isr(capsys):
+    """Runs ``isr``: status, standard output, standard error."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def well(isr):
+    """Runs ``isr``, which must end well and be silent but for its result."""
+
+    def run(*arguments):
+        status, out, err = isr(*arguments)
+        assert (status, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def mistake(isr):
+    """Runs ``isr`` with a mistake in it: the one line that it says."""
+
+    def run(*arguments):
+        status, out, err = isr(*arguments)
+        assert (status, out) == (2, "")
+        usage = ("Usage", "Try")
+        lines = [line for line in err.splitlines() if line and not line.startswith(usage)]
+        assert len(lines) == 1
+        assert "Traceback" not in err
+        return lines[0]
+
+    return run

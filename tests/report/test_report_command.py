@@ -18,46 +18,6 @@ from isrlearn.io import save, write_columns
 COLUMNS = ("--label", "label", "--environment", "environment")
 
 
-@pytest.fixture
-def isr(capsys):
-    """Runs ``isr``: status, standard output, standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
-def well(isr):
-    """Runs ``isr``, which must end well and be silent but for its result."""
-
-    def run(*arguments):
-        status, out, err = isr(*arguments)
-        assert (status, err) == (0, "")
-        return out
-
-    return run
-
-
-@pytest.fixture
-def mistake(isr):
-    """Runs ``isr`` with a mistake in it: the one line that it says."""
-
-    def run(*arguments):
-        status, out, err = isr(*arguments)
-        assert (status, out) == (2, "")
-        usage = ("Usage", "Try")
-        lines = [line for line in err.splitlines() if line and not line.startswith(usage)]
-        assert len(lines) == 1
-        return lines[0]
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Tables of three environments and two classes: train, validation and test; a model."""
