@@ -19,7 +19,7 @@ _RULE = Rule(
     n_spurious=(0, 1, 2, 3, 5, 9),
     scale=(0.0, 0.25, 0.5),
     penalties=(1.0, 10.0, 100.0, 1000.0),
-    n_components=None,
+    n_components=100,
 )
 _PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "erm": {},
@@ -73,9 +73,14 @@ RCFMNIST = Experiment(
     notes=(
         "A network of three convolutions and 128 features where the paper fine-tunes a pretrained "
         "ResNet-18; Adam, the epoch with the best validation RMSE. Environments and groups are ten "
-        "bins of an image's mean red value. ISR chooses how many dimensions to take out (none to "
-        "9), how much of them to keep and its penalty on validation samples in which every fifth "
-        "of the angles in every bin has the same weight, as do the heads without ISR.",
+        "bins of an image's mean red value. Heads see 100 principal components. ISR chooses how "
+        "many dimensions to take out (none to 9), how much of them to keep and its penalty on "
+        "validation samples in which every fifth of the angles in every bin has the same weight, "
+        "as do the heads without ISR.",
+        "The 100 components, the paper's number, were settled after a first run on all 128 "
+        "features. There, too, validation was a little worse, and in one of three IRM networks "
+        "heads were thrown off by features that hardly vary in training: the worst group's RMSE "
+        "was 0.44 with ISR, 0.60 refitted and 0.30 before.",
         "*Head refitted* is the same ridge regression with nothing taken out. The paper's oracle, "
         "trained on test data, has an average RMSE of 0.112.",
     ),
