@@ -69,8 +69,8 @@ MC_CMNIST = Experiment(
         "A network of three convolutions and 128 features, Adam with a step of 0.002 that falls to "
         "a tenth after 60 % of the epochs. Environments are the colours, for ISR and for IRM. "
         "Heads see 100 principal components. ISR takes out 9, 20 or 40 dimensions, whichever does "
-        "best on the validation samples with all groups weighted alike; its head is a logistic regression in which every group of the "
-        "training samples has the same weight.",
+        "best on the validation samples with all groups weighted alike; its head is a "
+        "logistic regression in which every group of training samples has the same weight.",
         "*ISR, own head* refits nothing: the removal is folded into the network's own last layer. "
         "*Head reweighted* is the logistic regression with nothing taken out. DFR is trained on "
         "the validation samples, where most groups have one or two rows.",
