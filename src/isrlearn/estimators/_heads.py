@@ -21,6 +21,8 @@ from isrlearn.core.rows import Rows
 
 #: Rows on which a given head is checked to be affine.
 _PROBES = 16
+#: Share of the largest deviation below which a direction holds rounding.
+_ROUNDING = 1e-6
 
 
 def fit_logistic_head(
@@ -63,6 +65,7 @@ def in_memory(X: Any, coordinates: Coordinates) -> NDArray:
 def fit_on_rows(head: Any, Z: NDArray, y: NDArray, weight: NDArray | None) -> Any:
     """A fitted clone of a scikit-learn linear estimator."""
     fitted = clone(head)
+    Z = _without_rounding(Z)
     if weight is None:
         fitted.fit(Z, y)
     elif has_fit_parameter(fitted, "sample_weight"):
@@ -79,6 +82,17 @@ def fit_on_rows(head: Any, Z: NDArray, y: NDArray, weight: NDArray | None) -> An
         )
     _check_affine(fitted, Z[:_PROBES])
     return fitted
+
+
+def _without_rounding(Z: NDArray) -> NDArray:
+    """The rows with directions that hold nothing but rounding set to zero.
+
+    Of what was erased rounding is left, and a head without a penalty would blow it up: least
+    squares in scikit-learn before 1.9 takes it for a feature.
+    """
+    values, vectors = np.linalg.eigh(Z.T @ Z)
+    nothing = vectors[:, values <= _ROUNDING**2 * values.max(initial=0.0)]
+    return Z - (Z @ nothing) @ nothing.T if nothing.size else Z
 
 
 def _check_affine(fitted: Any, Z: NDArray) -> None:

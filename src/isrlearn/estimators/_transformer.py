@@ -193,7 +193,8 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
             span = np.eye(moments.n_features) if components is None else components
             # Functionals that vanish on the spurious basis: the complement is orthogonal to it
             # even where the erasure is oblique.
-            self._invariant = span @ linalg.null_space(subspace.basis.T @ span)
+            spurious = subspace.basis.T @ span
+            self._invariant = span @ linalg.null_space(spurious) if subspace.rank else span
         return self
 
     def __sklearn_tags__(self) -> Tags:
