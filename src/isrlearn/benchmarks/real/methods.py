@@ -16,6 +16,7 @@ from isrlearn.baselines import DFRClassifier
 from isrlearn.benchmarks.real.features import TrainedFeatures
 from isrlearn.benchmarks.real.selection import balanced, comparable
 from isrlearn.datasets import EnvironmentData, Splits
+from isrlearn.metrics import group_sizes
 
 __all__ = ["METHODS", "Method", "Rule"]
 
@@ -131,16 +132,10 @@ def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
     held_out = found.splits.validation
     model = DFRClassifier(random_state=seed)
     # C is chosen on one half and tried on the other, which a group of one row does not allow.
-    groups = np.unique([held_out.y.astype(str), held_out.environments.astype(str)], axis=1)
-    if min(_sizes(held_out)) < 2 or len(groups[0]) > 20:
+    if min(group_sizes(held_out.y, held_out.environments).values()) < 2:
         model.set_params(C=0.1)
     model.fit(held_out.X, held_out.y, environments=held_out.environments)
     return lambda data: model.predict(data.X)
-
-
-def _sizes(data: EnvironmentData) -> NDArray[np.intp]:
-    pairs = np.stack([data.y.astype(str), data.environments.astype(str)])
-    return np.unique(pairs, axis=1, return_counts=True)[1]
 
 
 def _leace(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
