@@ -30,7 +30,6 @@ demo: $(VENV)/.demo-installed
 test: $(VENV)/.dev-installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(TEST_JOBS) $(PYTEST_ARGS)
 
-# Without torch: its oldest builds are not on the index.
 test-oldest: $(OLDEST)/.installed
 	$(ONE_THREAD) $(OLDEST)/bin/python -m pytest -n $(TEST_JOBS) $(PYTEST_ARGS)
 
