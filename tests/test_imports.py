@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "estimators": ESTIMATOR_LAYER,
     "baselines": ESTIMATOR_LAYER,
     "torch": ESTIMATOR_LAYER | {"_progress", "estimators", "io"},
-    "dask": ESTIMATOR_LAYER | {"estimators"},
+    "dask": ESTIMATOR_LAYER | {"estimators", "io"},
     "benchmarks": ESTIMATOR_LAYER
     | {"baselines", "datasets", "estimators", "infer", "search", "torch"},
     "demo": ESTIMATOR_LAYER | {"estimators", "datasets"},

@@ -177,13 +177,15 @@ def logistic_head(
     """
     K, (n, d), p = len(moments.classes), X.shape, coordinates.n_coordinates
     small = np.dtype(X.dtype) == np.float32
-    narrow = small and _is_near(moments)
+    narrow = small and is_near(moments)
     tol = max(tol, _NARROW_TOL) if narrow else tol
-    if (K - 1) * p <= _NEWTON_SIZE or (2 * p <= d and n * p * (4 if small else 8) <= _COPY_BYTES):
+    total = float(n if weight is None else weight.sum())
+    newton_sized = (K - 1) * p <= _NEWTON_SIZE
+    if newton_sized or (fits_copied(K, p, d) and n * p * (4 if small else 8) <= _COPY_BYTES):
         # Made from float32 rows, these coordinates have float32's digits.
         tol = max(tol, _NARROW_TOL) if small else tol
         Z = _mapped(X, coordinates)
-        scatter = None if (K - 1) * p <= _NEWTON_SIZE else _scatter(moments, coordinates, n, weight)
+        scatter = None if newton_sized else unit_scatter(moments, coordinates, total)
         fit = fit_logistic(
             Z,
             codes,
@@ -200,7 +202,7 @@ def logistic_head(
         np.full(p, 1 / C),
         np.bincount(codes, weight, K).astype(float),
         coordinates.eraser.center,
-        _scatter(moments, coordinates, n, weight),
+        unit_scatter(moments, coordinates, total),
         tol=tol,
         max_passes=max_passes,
         features=coordinates,
@@ -220,11 +222,13 @@ def _mapped(X: Any, coordinates: Coordinates) -> NDArray:
     return Z
 
 
-def _scatter(
-    moments: Moments, coordinates: Coordinates, n: int, weight: NDArray | None
-) -> NDArray[np.float64]:
+def fits_copied(n_classes: int, p: int, d: int) -> bool:
+    """Whether a head is better fitted in its own p coordinates than seen from the d features."""
+    return (n_classes - 1) * p <= _NEWTON_SIZE or 2 * p <= d
+
+
+def unit_scatter(moments: Moments, coordinates: Coordinates, total: float) -> NDArray[np.float64]:
     """Scatter of the rows in a head's coordinates, about; its diagonal where that will do."""
-    total = float(n if weight is None else weight.sum())
     # Whitened coordinates have unit variance, but for what was erased.
     if coordinates.linear.ndim == 2 or moments.scatter is None:
         return np.full(coordinates.n_coordinates, total)
@@ -233,7 +237,7 @@ def _scatter(
     return pulled * (total / count)
 
 
-def _is_near(moments: Moments) -> bool:
+def is_near(moments: Moments) -> bool:
     """Whether no feature lies so far from zero that float32 products would lose its digits."""
     count, mean, scatter = moments.total()
     if scatter is None:

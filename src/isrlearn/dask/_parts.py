@@ -1,0 +1,221 @@
+"""Dask collections and files as parts: what one task reads, rows and their labels together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dask
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.core.rows import Rows
+from isrlearn.dask._run import computed
+
+#: Bytes of features, as float64, that a task takes before its sums are handed on.
+TASK_BYTES = 512 << 20
+
+
+class Sample(NamedTuple):
+    """Rows in memory: features, labels, environments and, unless all are one, weights."""
+
+    X: Any  # (b, d), or Rows
+    y: NDArray  # (b,)
+    environments: NDArray | None  # (b,)
+    weight: NDArray[np.float64] | None  # (b,)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Rows of a collection in parts, grouped into tasks in the order of the rows.
+
+    Parameters
+    ----------
+    groups : list of lists
+        What `read` turns into a sample: chunks that Dask will have made, or places in files.
+    read : callable
+        Runs inside a task.
+    n_rows : int
+    n_features : int
+    dtype : dtype
+        Of the features: float32 only if all of them are.
+    feature_names : tuple of str or None
+    """
+
+    groups: list[list[Any]]
+    read: Callable[[Any], Sample] = field(repr=False)
+    n_rows: int
+    n_features: int
+    dtype: np.dtype
+    feature_names: tuple[str, ...] | None = None
+
+
+def parts_of(X: Any, y: Any, environments: Any, sample_weight: Any, features: Any) -> Parts:
+    """Parts of a Dask array, a Dask frame or files."""
+    if isinstance(X, str | os.PathLike):
+        X = [X]
+    if isinstance(X, list | tuple):
+        return _of_files([Path(path) for path in X], y, environments, sample_weight, features)
+    if hasattr(X, "map_partitions") and hasattr(X, "columns"):
+        return _of_frame(X, y, environments, sample_weight, features)
+    if hasattr(X, "map_blocks") and hasattr(X, "chunks"):
+        return _of_array(X, y, environments, sample_weight)
+    raise TypeError(
+        f"X must be a Dask array, a Dask frame or a list of files; got {type(X).__name__}. What "
+        "is in memory needs no Dask: call the estimator's own fit"
+    )
+
+
+def _of_array(X: Any, y: Any, environments: Any, sample_weight: Any) -> Parts:
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, (rows, features); it has {X.ndim}")
+    if np.isnan(X.shape[0]):
+        raise ValueError(
+            "X's chunks have unknown lengths, so labels cannot be matched with its rows: pass the "
+            "frame it came from with the names of its columns, or call X.compute_chunk_sizes()"
+        )
+    n, d = X.shape
+    given = {"y": y, "environments": environments, "sample_weight": sample_weight}
+    kept = {name: _labels(values, name, n) for name, values in given.items()}
+    rows = X.rechunk({1: -1}).to_delayed().ravel()
+    ends = np.cumsum(X.chunks[0])
+    parts = [
+        (chunk, *(None if v is None else v[end - size : end] for v in kept.values()))
+        for chunk, size, end in zip(rows, X.chunks[0], ends, strict=True)
+    ]
+    return Parts(_grouped(parts, X.chunks[0], d), _read_chunk, n, d, _float(X.dtype))
+
+
+def _labels(values: Any, name: str, n: int) -> NDArray | None:
+    """Labels of the rows, in memory: they are small beside the features."""
+    if values is None:
+        return None
+    array = np.asarray(values.compute() if hasattr(values, "compute") else values)
+    if array.shape != (n,):
+        raise ValueError(f"{name} has shape {array.shape}, but X has {n} rows")
+    return array
+
+
+def _read_chunk(part: Any) -> Sample:
+    X, y, environments, weight = part
+    labels = np.zeros(len(X)) if y is None else y
+    weight = None if weight is None else weight.astype(float)
+    return Sample(np.asarray(X), labels, environments, weight)
+
+
+def _of_frame(frame: Any, y: Any, environments: Any, sample_weight: Any, features: Any) -> Parts:
+    named = {"y": y, "environments": environments, "sample_weight": sample_weight}
+    columns = list(frame.columns)
+    for role, name in named.items():
+        if name is not None and (not isinstance(name, str) or name not in columns):
+            raise ValueError(
+                f"{role}={name!r} must be the name of a column of the frame: columns taken apart "
+                f"can be misaligned. It has {columns[:8]}"
+            )
+    roles = [name for name in named.values() if name is not None]
+    wanted = [c for c in columns if c not in roles] if features is None else list(features)
+    missing = [name for name in wanted if name not in columns]
+    if missing:
+        raise ValueError(f"the frame has no column {missing[0]!r}; it has {columns[:8]}")
+    # Of one frame: rows and labels cannot come apart.
+    chunks = frame[[*wanted, *roles]].to_delayed()
+    lengths = computed([dask.delayed(len)(chunk) for chunk in chunks])
+    parts = [(chunk, wanted, *named.values()) for chunk in chunks]
+    groups = _grouped(parts, lengths, len(wanted))
+    kinds = {_float(frame[name].dtype) for name in wanted}
+    dtype = kinds.pop() if len(kinds) == 1 else np.dtype(np.float64)
+    names = tuple(map(str, wanted))
+    return Parts(groups, _read_frame, sum(lengths), len(wanted), dtype, names)
+
+
+def _read_frame(part: Any) -> Sample:
+    frame, wanted, y, environments, weight = part
+    return Sample(
+        frame[wanted].to_numpy(),
+        np.zeros(len(frame)) if y is None else frame[y].to_numpy(),
+        None if environments is None else frame[environments].to_numpy(),
+        None if weight is None else frame[weight].to_numpy().astype(float),
+    )
+
+
+def _of_files(
+    paths: list[Path], y: Any, environments: Any, sample_weight: Any, features: Any
+) -> Parts:
+    if not paths:
+        raise ValueError("there are no files to read")
+    if sample_weight is not None:
+        raise ValueError("files hold no sample_weight that is read; use a Dask frame")
+    spec = (y, environments, None if features is None else tuple(features))
+    shapes = computed([dask.delayed(_shape)(path, spec) for path in paths])
+    names = {shape[2] for shape in shapes}
+    if len(names) != 1:
+        raise ValueError(f"{paths[0]} and other files have different features")
+    d = shapes[0][1]
+    step = max(1024, TASK_BYTES // (8 * d))
+    parts, lengths = [], []
+    for path, (n, *_) in zip(paths, shapes, strict=True):
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            # Only where to read goes into the graph; the task opens the file by itself.
+            parts.append((path, spec, start, stop))
+            lengths.append(stop - start)
+    kinds = {shape[3] for shape in shapes}
+    dtype = kinds.pop() if len(kinds) == 1 else np.dtype(np.float64)
+    groups = _grouped(parts, lengths, d)
+    return Parts(groups, _read_file, sum(lengths), d, dtype, shapes[0][2])
+
+
+def _shape(path: Path, spec: Any) -> tuple[int, int, tuple[str, ...] | None, np.dtype]:
+    table = _table(path, spec)
+    return (*table.X.shape, table.feature_names if table.named else None, np.dtype(table.X.dtype))
+
+
+def _float(dtype: Any) -> np.dtype:
+    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
+
+
+def _table(path: Path, spec: Any) -> Any:
+    from isrlearn.io import read_table
+
+    label, environment, features = spec
+    return read_table(path, label=label, environment=environment, features=features, stream=True)
+
+
+def _read_file(part: Any) -> Sample:
+    path, spec, start, stop = part
+    table = _table(path, spec)
+    rows = slice(start, stop)
+    y = np.zeros(stop - start) if table.y is None else table.y[rows]
+    environments = None if table.environments is None else table.environments[rows]
+    return Sample(_Window(table.X, start, stop), y, environments, None)
+
+
+class _Window(Rows):
+    """Some rows of a source that follow each other."""
+
+    def __init__(self, rows: Any, start: int, stop: int) -> None:
+        self._rows, self._start = rows, start
+        self.shape, self.dtype = (stop - start, rows.shape[1]), rows.dtype
+
+    def __getitem__(self, rows: slice) -> NDArray:
+        start, stop, _ = rows.indices(len(self))
+        return np.asarray(self._rows[self._start + start : self._start + max(start, stop)])
+
+
+def _grouped(parts: list[Any], lengths: Sequence[int], d: int) -> list[list[Any]]:
+    """Parts that follow each other, so many a task that their sums are worth handing on.
+
+    By size alone: the same sums whatever the cluster.
+    """
+    groups: list[list[Any]] = [[]]
+    size = 0
+    for part, n in zip(parts, lengths, strict=True):
+        if groups[-1] and size + n * d * 8 > TASK_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(part)
+        size += n * d * 8
+    return groups

@@ -1,0 +1,65 @@
+"""Running tasks on whatever scheduler is there, with errors that say what happened."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import dask
+
+#: Seconds without any worker after which a run is given up.
+PATIENCE = 60.0
+
+
+def computed(tasks: list[Any]) -> list[Any]:
+    """Results of delayed tasks, in their order.
+
+    On a cluster a task whose worker dies is run again elsewhere; one that kills every worker it
+    meets, or a cluster that has no workers left, is an error.
+    """
+    client = _client()
+    if client is None:
+        return list(dask.compute(*tasks))
+    from distributed import KilledWorker, wait
+
+    futures = client.compute(tasks)
+    alone = None
+    try:
+        while True:
+            try:
+                wait(futures, timeout=2)
+                return client.gather(futures)
+            except TimeoutError:
+                alone = _checked(client, alone)
+    except KilledWorker as error:
+        raise RuntimeError(
+            "a part of the data ended every worker that tried it, most likely for want of memory: "
+            f"make its chunks smaller or the workers larger ({error})"
+        ) from error
+    finally:
+        client.cancel(futures)
+
+
+def _client() -> Any:
+    """The client of the cluster in use, if there is one and nothing else was asked for."""
+    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
+        return None
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def _checked(client: Any, alone: float | None) -> float | None:
+    """Since when the cluster has had no workers; raises if that is too long."""
+    if client.scheduler_info(n_workers=-1)["workers"]:
+        return None
+    now = time.monotonic()
+    if alone is not None and now - alone > PATIENCE:
+        raise RuntimeError(
+            f"the cluster at {client.scheduler.address} has had no workers for {PATIENCE:g} "
+            "seconds: nothing was fitted. Start workers and fit again"
+        )
+    return now if alone is None else alone

@@ -1,0 +1,262 @@
+"""Dask gives what memory gives: arrays, frames and files, uneven parts and empty cells."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.linear_model import RidgeClassifier
+
+from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn.core import Moments
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
+
+from isrlearn import dask as isr_dask  # noqa: E402
+from isrlearn.dask import _parts  # noqa: E402
+from isrlearn.dask._parts import parts_of  # noqa: E402
+from isrlearn.dask._sums import Kept, moments_of  # noqa: E402
+
+N, D = 1200, 8
+CUTS = (0, 1, 130, 131, 500, 1100, 1200)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows of three classes; some have no environment, and the first parts miss cells."""
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(3, size=N), rng.integers(3, size=N)
+    e[:300] %= 2
+    X = rng.normal(size=(N, D)) @ rng.normal(size=(D, D))
+    X += np.outer(e, rng.normal(size=D)) + np.outer(y, rng.normal(size=D)) + 5.0
+    names = np.array(["bog", "fen", "moor"], dtype=object)[e]
+    names[rng.random(N) < 0.1] = None
+    return X, np.array(["ant", "bee", "cat"])[y], names, rng.uniform(0.5, 2.0, N)
+
+
+@pytest.fixture(autouse=True)
+def small_tasks(monkeypatch):
+    # Several parts a task and several tasks, as with data that are worth it.
+    monkeypatch.setattr(_parts, "TASK_BYTES", 8 * D * 450)
+
+
+@pytest.fixture(params=["synchronous", "threads"])
+def scheduler(request):
+    with dask.config.set(scheduler=request.param):
+        yield request.param
+
+
+@pytest.fixture(params=["array", "frame", "parquet", "npy"])
+def collection(request, data, tmp_path):
+    """X, y and environments as `fit` takes them."""
+    X, y, e, w = data
+    kind = request.param
+    if kind == "array":
+        chunks = (tuple(np.diff(CUTS)), (3, D - 3))
+        return da.from_array(X, chunks=chunks), da.from_array(y, chunks=100), e, w
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(D)])
+    frame["label"], frame["place"], frame["w"] = y, pd.Series(e, dtype=object), w
+    pieces = [frame.iloc[a:b] for a, b in pairwise(CUTS)]
+    if kind == "frame":
+        delayed = [dask.delayed(piece) for piece in [*pieces[:2], frame.iloc[:0], *pieces[2:]]]
+        return dd.from_delayed(delayed, meta=frame), "label", "place", "w"
+    paths = []
+    for i, piece in enumerate(pieces):
+        labels = piece[["label", "place"]]
+        path = tmp_path / f"part{i}.{kind}"
+        if kind == "parquet":
+            piece.drop(columns="w").to_parquet(path, row_group_size=200)
+        else:
+            np.save(path, piece.iloc[:, :D].to_numpy())
+            labels.to_parquet(path.with_suffix(".labels.parquet"))
+        paths.append(path)
+    return paths, "label", "place", None
+
+
+@pytest.mark.parametrize("kept", [Kept(2, True, True, False), Kept(2, False, True, False)])
+def test_moments_are_those_in_memory(collection, data, scheduler, kept):
+    X, y, e, w = data
+    *source, weight = collection
+    parts = parts_of(*source, weight, None)
+    assert (parts.n_rows, parts.n_features) == (N, D)
+    assert len(parts.groups) > 2
+    assert max(map(len, parts.groups)) > 1
+    found = moments_of(parts, kept)
+    w = None if weight is None else w
+    expected = Moments.from_data(X, y, e, pooled=kept.pooled, sample_weight=w)
+    assert found.classes.tolist() == expected.classes.tolist()
+    assert found.environments.tolist() == expected.environments.tolist()
+    size = np.abs(expected.scatter).max()
+    for a, b, scale in [
+        (found.count, expected.count, N),
+        (found.mean, expected.mean, 10.0),
+        (found.scatter, expected.scatter, size),
+        (found.unlabelled.scatter, expected.unlabelled.scatter, size),
+    ]:
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"n_components": 4, "n_spurious": 1},
+        {"head": "lda", "method": "joint", "n_spurious": 2},
+        {"group_weight": "balanced", "C": 0.01},
+        {"class_weight": "balanced", "variant": "paper", "n_spurious": 1},
+        {"head": (np.arange(3.0 * D).reshape(3, D), np.zeros(3)), "n_spurious": 1},
+    ],
+    ids=lambda settings: "-".join(settings) or "default",
+)
+def test_classifiers_are_those_in_memory(collection, data, settings):
+    X, y, e, w = data
+    *source, weight = collection
+    with dask.config.set(scheduler="synchronous"):
+        found = isr_dask.fit(
+            ISRClassifier(**settings),
+            source[0],
+            source[1],
+            environments=source[2],
+            sample_weight=weight,
+        )
+    w = None if weight is None else w
+    expected = ISRClassifier(**settings).fit(X, y, environments=e, sample_weight=w)
+    assert found.n_spurious_ == expected.n_spurious_
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-8)
+
+
+def test_a_wide_head_is_that_in_memory(data):
+    # More coefficients than Newton's method takes: the head is seen from the rows.
+    rng = np.random.default_rng(1)
+    X, y, e = rng.normal(size=(900, 160)), np.arange(900) % 2, np.arange(900) // 2 % 2
+    X[:, 0] += y + e
+    chunks = da.from_array(X, chunks=(250, -1))
+    found = isr_dask.fit(ISRClassifier(n_components=None), chunks, y, environments=e)
+    expected = ISRClassifier(n_components=None).fit(X, y, environments=e)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+
+
+def test_regressors_and_transformers_too(collection, data):
+    X, y, e, _ = data
+    z = (y == "bee") + X[:, 0]
+    chunks = da.from_array(X, chunks=(500, -1))
+    found = isr_dask.fit(ISRRegressor(), chunks, da.from_array(z), environments=e)
+    np.testing.assert_allclose(found.coef_, ISRRegressor().fit(X, z, environments=e).coef_)
+    names = [f"f{i}" for i in range(D)]
+    isr = isr_dask.fit(
+        ISRTransformer(), *collection[:2], environments=collection[2], features=names
+    )
+    expected = ISRTransformer().fit(X, y, environments=e)
+    np.testing.assert_allclose(isr.eraser_(X), expected.transform(X), atol=1e-8)
+    plain = isr_dask.fit(ISRTransformer(method="regression"), chunks, environments=e)
+    assert plain.n_spurious_ >= 1
+
+
+def test_predictions_are_lazy(data, scheduler):
+    X, y, e, _ = data
+    clf = ISRClassifier(head="lda").fit(pd.DataFrame(X).add_prefix("f"), y, environments=e)
+    chunks = da.from_array(X, chunks=(500, 3))
+    labels, shares = isr_dask.predict(clf, chunks), isr_dask.predict_proba(clf, chunks)
+    assert isinstance(labels, da.Array)
+    assert labels.shape == (N,)
+    assert shares.shape == (N, 3)
+    frame = pd.DataFrame(X).add_prefix("f")
+    expected = clf.predict(frame)
+    np.testing.assert_array_equal(labels.compute(), expected)
+    np.testing.assert_allclose(shares.compute(), clf.predict_proba(frame), atol=1e-12)
+    shuffled = dd.from_pandas(frame[frame.columns[::-1]], npartitions=3)
+    np.testing.assert_array_equal(isr_dask.predict(clf, shuffled).compute(), expected)
+    with pytest.raises(TypeError, match="must be a Dask array or a Dask frame; got ndarray"):
+        isr_dask.predict(clf, X)
+
+
+def test_the_same_bits_on_every_scheduler(data):
+    X, y, e, _ = data
+    chunks = da.from_array(X, chunks=(100, -1))
+    fits = []
+    for scheduler in ("synchronous", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            fits.append(isr_dask.fit(ISRClassifier(), chunks, y, environments=e))
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
+def test_missing_environments_can_be_one(data):
+    X, y, *_ = data
+    chunks = da.from_array(X, chunks=(400, -1))
+    single = ISRClassifier(missing_environments="single")
+    found = isr_dask.fit(single, chunks, y)
+    np.testing.assert_allclose(
+        found.coef_, ISRClassifier(missing_environments="single").fit(X, y).coef_, atol=1e-8
+    )
+
+
+BAD = {
+    "memory": (lambda X, y, e: (X, y, e), TypeError, "What is in memory needs no Dask"),
+    "lengths": (
+        lambda X, y, e: (da.from_array(X), y[:5], e),
+        ValueError,
+        r"y has shape \(5,\), but X has 1200 rows",
+    ),
+    "unknown": (
+        lambda X, y, e: (dd.from_pandas(pd.DataFrame(X)).values, y, e),
+        ValueError,
+        "unknown lengths",
+    ),
+    "columns": (
+        lambda X, y, e: (dd.from_pandas(pd.DataFrame(X).add_prefix("f")), y, e),
+        ValueError,
+        "must be the name of a column",
+    ),
+    "no environments": (
+        lambda X, y, e: (da.from_array(X), y, None),
+        ValueError,
+        "environments are needed",
+    ),
+    "one environment": (
+        lambda X, y, e: (da.from_array(X), y, np.zeros(N)),
+        ValueError,
+        "needs at least two",
+    ),
+    "no labels": (lambda X, y, e: (da.from_array(X), None, e), ValueError, "y is needed"),
+    "numbers": (lambda X, y, e: (da.from_array(X), X[:, 0], e), ValueError, "continuous"),
+    "no files": (lambda X, y, e: ([], "y", "e"), ValueError, "no files"),
+    "no rows": (
+        lambda X, y, e: (da.from_array(X[:0].reshape(0, D)), y[:0], e[:0]),
+        ValueError,
+        "there are no rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_mistakes_are_named(case, data):
+    source, error, message = BAD[case]
+    X, y, e = source(*data[:3])
+    with pytest.raises(error, match=message):
+        isr_dask.fit(ISRClassifier(), X, y, environments=e)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (ISRClassifier(head=RidgeClassifier()), "needs rows in memory"),
+        (ISRClassifier(rank_test="permutation"), "needs rows in memory"),
+    ],
+)
+def test_what_needs_memory_says_so(estimator, message, data):
+    X, y, e, _ = data
+    with pytest.raises(ValueError, match=message):
+        isr_dask.fit(estimator, da.from_array(X), y, environments=e)
+
+
+def test_nan_is_found(data):
+    X, y, e, _ = data
+    X = X.copy()
+    X[600, 2] = np.nan
+    with pytest.raises(ValueError, match="feature 2 holds NaN"):
+        isr_dask.fit(ISRClassifier(), da.from_array(X, chunks=(300, -1)), y, environments=e)
