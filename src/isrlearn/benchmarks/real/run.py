@@ -199,9 +199,10 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
     n = len({record.key.seed for record in result.records})
     settings = ", ".join(f"{k} = {v}" for k, v in result.plan.settled.items() if v is not None)
     notes = [
-        f"Mean ± standard deviation over {n} seed{'s' * (n != 1)}; *paper* is what the paper "
-        "prints for it; *better by* is the mean difference from the first column, seed by seed, "
-        "with its standard error.",
+        f"Mean ± standard deviation over {n} seed{'s' * (n != 1)}; "
+        f"{'*paper* is what the paper prints for it; ' if experiment.table else ''}"
+        "*better by* is the mean difference from the first column, seed by seed, with its standard "
+        "error.",
         *experiment.notes,
         f"Run with {settings}." if settings else "",
     ]
