@@ -35,7 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnosis": ESTIMATOR_LAYER | {"estimators"},
     "io": ESTIMATOR_LAYER | {"estimators", "datasets", "search"},
     "report": ESTIMATOR_LAYER | {"diagnosis", "estimators", "io", "search"},
-    "workflow": ESTIMATOR_LAYER | {"diagnosis", "estimators", "infer", "io", "report", "search"},
+    "workflow": ESTIMATOR_LAYER
+    | {"dask", "diagnosis", "estimators", "infer", "io", "report", "search"},
 }
 UNBOUND = {"cli", "__init__"}
 

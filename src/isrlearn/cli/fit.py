@@ -82,6 +82,14 @@ class Components(click.ParamType):
     help="Tell unknown environments by features and class, from rows where they are known.",
 )
 @click.option("--search", is_flag=True, help="Choose them by cross-validation.")
+@click.option(
+    "--engine",
+    type=click.Choice(["memory", "dask"]),
+    default="memory",
+    show_default=True,
+    help="dask: fit on the file in parts, larger than memory or on a cluster.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster, tcp://host:8786.")
 @options.out("Model file to write.")
 @click.option(
     "--report", type=options.FILE, help="Page to write as well: what was gained, and why."
@@ -98,6 +106,8 @@ def fit(
     validation: Path | None,
     fill: bool,
     search: bool,
+    engine: str,
+    scheduler: str | None,
     out: Path,
     report: Path | None,
     test: Path | None,
@@ -120,6 +130,13 @@ def fit(
         training_tables,
     )
 
+    if engine == "dask" and (search or validation or fill or report or labels):
+        raise click.UsageError(
+            "--engine dask fits given settings on one table: not with --search, --validation, "
+            "--fill-environments, --report or --labels"
+        )
+    if scheduler is not None and engine != "dask":
+        raise click.UsageError("--scheduler goes with --engine dask")
     if fill and task == "regression":
         raise click.UsageError("--fill-environments goes by class: not for a regression")
 
@@ -133,6 +150,7 @@ def fit(
             environment=environment,
             features=features or None,
             labels=labels,
+            stream=engine == "dask",
         )
         columns = {"label": label, "environment": environment}
         unseen = None if test is None else table_like(train, test, **columns)
@@ -150,6 +168,8 @@ def fit(
             validation=held_out,
             search=search,
             columns=columns,
+            engine=engine,
+            scheduler=scheduler,
         )
         fitted.save(out)
     record, lines = {**fitted.to_dict(), "out": str(out)}, _paragraphs(fitted, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import dask
@@ -39,3 +40,25 @@ def local_cluster(n_workers: int | None = None, **settings: Any) -> Any:
     settings = {"threads_per_worker": 1, "dashboard_address": None} | settings
     with dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT}):
         return LocalCluster(n_workers=n_workers, **settings)
+
+
+def client_of(scheduler: str | None) -> AbstractContextManager[Any]:
+    """A client of the scheduler at an address, for a with block; without one, of none.
+
+    Examples
+    --------
+    >>> from isrlearn.dask import client_of
+    >>> with client_of(None):
+    ...     pass
+    """
+    if scheduler is None:
+        return nullcontext()
+    from distributed import Client
+
+    try:
+        return Client(scheduler, timeout="10s")
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ValueError(
+            f"there is no Dask scheduler at {scheduler!r}: {error}. Addresses look like "
+            "tcp://host:8786"
+        ) from error

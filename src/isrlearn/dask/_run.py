@@ -32,12 +32,14 @@ def computed(tasks: list[Any]) -> list[Any]:
             except TimeoutError:
                 alone = _checked(client, alone)
     except KilledWorker as error:
+        client.cancel(futures)
         raise RuntimeError(
             "a part of the data ended every worker that tried it, most likely for want of memory: "
             f"make its chunks smaller or the workers larger ({error})"
         ) from error
-    finally:
+    except BaseException:
         client.cancel(futures)
+        raise
 
 
 def _client() -> Any:

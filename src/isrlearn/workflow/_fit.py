@@ -83,6 +83,8 @@ def fit_table(
     validation: Table | None = None,
     search: bool = False,
     columns: Mapping[str, str] | None = None,
+    engine: str = "memory",
+    scheduler: str | None = None,
 ) -> Fitted:
     """A model fitted on a table.
 
@@ -100,6 +102,10 @@ def fit_table(
         Choose them by cross-validation, where there is no validation table.
     columns : mapping, optional
         Names of the columns "label" and "environment", to be remembered in the model.
+    engine : {"memory", "dask"}, default="memory"
+        "dask" fits on the table's file by :func:`isrlearn.dask.fit`, which needs `columns`.
+    scheduler : str, optional
+        Address of the Dask scheduler; threads of this process when not given.
 
     Examples
     --------
@@ -123,7 +129,13 @@ def fit_table(
     kind, searcher, metric = _TASKS[task]
     chosen = _settings(kind, task, dict(settings or {}), table, search or validation is not None)
     found = None
-    if search or validation is not None:
+    if engine not in ("memory", "dask"):
+        raise ValueError(f"engine must be 'memory' or 'dask'; got {engine!r}")
+    if engine == "dask":
+        if search or validation is not None:
+            raise ValueError("settings are chosen in memory only: engine='dask' fits given ones")
+        estimator = _fit_by_dask(kind(**chosen), table, columns or {}, scheduler)
+    elif search or validation is not None:
         found = searcher(**chosen, verbose=1)
         found.fit(table.X, table.y, environments=table.environments, validation=_rows(validation))
         estimator = found.best_estimator_
@@ -157,6 +169,22 @@ def fit_on(estimator: Any, table: Table) -> Any:
             f"{table.path}: the numbers cannot be worked with ({error}); look for columns of very "
             "different sizes, and for constant or repeated ones"
         ) from error
+
+
+def _fit_by_dask(
+    estimator: Any, table: Table, columns: Mapping[str, str], scheduler: str | None
+) -> Any:
+    """The estimator, fitted on a table's file in parts."""
+    from isrlearn.dask import client_of, fit
+
+    with client_of(scheduler):
+        return fit(
+            estimator,
+            [table.path.absolute()],
+            columns["label"],
+            environments=columns["environment"],
+            features=table.feature_names,
+        )
 
 
 def report_of(estimator: Any, table: Table, metric: str) -> GroupReport:

@@ -26,10 +26,12 @@ def training_tables(
     environment: str,
     features: str | Sequence[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
+    stream: bool = False,
 ) -> tuple[Table, Table | None]:
     """Training table and, with the same columns, validation table.
 
-    Parameters are those of :func:`isrlearn.io.read_table`; `labels` go with the training table.
+    Parameters are those of :func:`isrlearn.io.read_table`; `labels` and `stream` go with the
+    training table.
 
     Examples
     --------
@@ -44,7 +46,14 @@ def training_tables(
     >>> train.feature_names, validation
     (('x',), None)
     """
-    train = read_table(path, label=label, environment=environment, features=features, labels=labels)
+    train = read_table(
+        path,
+        label=label,
+        environment=environment,
+        features=features,
+        labels=labels,
+        stream=stream,
+    )
     if validation is None:
         return train, None
     return train, table_like(train, validation, label=label, environment=environment)
