@@ -62,7 +62,7 @@ class Plan:
     n_seeds: int
     optimizer: str = "converged"
     n_trials: int = 20
-    n_search_seeds: int = 5
+    n_search_seeds: int = 3
     n_samples: int = 10_000
 
     def __post_init__(self) -> None:

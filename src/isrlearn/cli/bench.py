@@ -53,7 +53,7 @@ _RUN = (
         "--search-seeds",
         "n_search_seeds",
         type=click.IntRange(1),
-        default=5,
+        default=3,
         show_default=True,
         help="Seeds whose validation error chooses among the trials.",
     ),
