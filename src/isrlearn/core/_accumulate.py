@@ -149,16 +149,19 @@ class Running:
     def _add_gram(self, target: int, rows: NDArray, sign: int = 1) -> None:
         """Add ``rows.T @ rows``, or subtract it, in the lower triangle of a scatter."""
         total = self.scatter[target]
+        # One library for all products of a size: with two in turn, the threads of one would wait
+        # actively while the other's work.
+        if len(total) <= _NARROW:
+            product = rows.T @ rows
+            total += product if sign > 0 else -product
+            return
         # SciPy sees transposes: its upper triangle is the lower one here.
         if rows.dtype == np.float64:
             blas.dsyrk(sign, rows.T, beta=1.0, c=total.T, overwrite_c=True)
             return
         if not len(self._product):
             self._product = np.zeros(total.shape, dtype=np.float32)
-        if len(total) <= _NARROW:
-            np.matmul(rows.T, rows, out=self._product)
-        else:
-            blas.ssyrk(1.0, rows.T, c=self._product.T, overwrite_c=True)
+        blas.ssyrk(1.0, rows.T, c=self._product.T, overwrite_c=True)
         for start in range(0, len(total), _BAND):
             band = slice(start, start + _BAND), slice(0, start + _BAND)
             total[band] += self._product[band]
