@@ -268,7 +268,10 @@ class TestHostileParquet:
 
     def test_lists_that_are_missing(self, tmp_path):
         vectors = pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float64(), 2))
-        pq.write_table(pa.table({"v": vectors}), tmp_path / "t.parquet")
+        try:
+            pq.write_table(pa.table({"v": vectors}), tmp_path / "t.parquet")
+        except pa.ArrowNotImplementedError as error:
+            pytest.skip(f"this pyarrow cannot write such a file: {error}")
         assert "row 2 has None" in message(tmp_path / "t.parquet")
 
 

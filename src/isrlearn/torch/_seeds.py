@@ -33,7 +33,7 @@ def seeded(loader: Any) -> Iterator[None]:
 
 def seed_epoch(loader: Any, random_state: int, epoch: int) -> None:
     """Seed every generator for an epoch, whatever was drawn before it."""
-    seed = int(np.random.SeedSequence([random_state, epoch]).generate_state(1, np.uint64)[0] >> 1)
+    seed = int(np.random.SeedSequence([random_state, epoch]).generate_state(1, np.uint64)[0]) >> 1
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002
     random.seed(seed)
