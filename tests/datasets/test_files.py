@@ -23,7 +23,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/missing":
             self.send_error(404)
             return
-        packed = gzip.compress(BODY if self.path != "/other" else BODY[:-1])
+        packed = gzip.compress(BODY if self.path != "/other" else BODY[:-1], mtime=0)
         self.send_response(200)
         self.send_header("Content-Length", str(len(packed)))
         self.end_headers()
@@ -99,7 +99,7 @@ def test_without_download_the_message_says_what_goes_where(tmp_path):
 def test_the_named_folder_comes_first_packed_or_not(tmp_path, monkeypatch, name):
     path = tmp_path / "mine" / "set" / name
     path.parent.mkdir(parents=True)
-    path.write_bytes(gzip.compress(BODY) if name.endswith(".gz") else BODY)
+    path.write_bytes(gzip.compress(BODY, mtime=0) if name.endswith(".gz") else BODY)
     monkeypatch.setenv("ISRLEARN_DATA", str(tmp_path / "mine"))
     assert folders() == [tmp_path / "mine", tmp_path / "cache"]
     assert content(resource("http://x"), download=False) == BODY
@@ -109,7 +109,7 @@ def test_the_named_folder_comes_first_packed_or_not(tmp_path, monkeypatch, name)
     ("damaged", "message"),
     [
         (BODY + b"!", "is not the published file.*remove it to have it downloaded again"),
-        (gzip.compress(BODY)[:40], "is a damaged gzip file"),
+        (gzip.compress(BODY, mtime=0)[:40], "is a damaged gzip file"),
     ],
 )
 def test_a_file_that_lies_is_not_used(tmp_path, damaged, message):

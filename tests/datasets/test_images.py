@@ -48,7 +48,7 @@ def small(tmp_path, monkeypatch):
                 data = idx_bytes(array)
                 path = f"{name}/{len(files)}.gz"
                 (tmp_path / name).mkdir(exist_ok=True)
-                (tmp_path / path).write_bytes(gzip.compress(data))
+                (tmp_path / path).write_bytes(gzip.compress(data, mtime=0))
                 files.append(Resource(path, "http://x", hashlib.sha256(data).hexdigest()))
         known[name] = tuple(files)
     monkeypatch.setattr(idx, "IDX_FILES", known)
@@ -61,7 +61,7 @@ def test_idx_files_come_back_as_they_were_written(tmp_path, kind, packed):
     array = np.arange(24).reshape(2, 3, 4).astype(kind)
     data = idx_bytes(array)
     path = tmp_path / "file"
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path.write_bytes(gzip.compress(data, mtime=0) if packed else data)
     read = read_idx(path)
     np.testing.assert_array_equal(read, array)
     assert read.dtype == array.dtype
@@ -74,7 +74,7 @@ def test_idx_files_come_back_as_they_were_written(tmp_path, kind, packed):
         (b"PK\3\4 and more", "begins with the bytes 50 4b 03 04"),
         (bytes([0, 0, 8, 3, 0, 0]), "ends after 6 bytes, inside its header of 16"),
         (idx_bytes(np.arange(5, dtype="u1"))[:-1], r"has 12 bytes; .* shape \(5,\) .* has 13"),
-        (gzip.compress(b"0" * 99)[:20], "is a damaged gzip file"),
+        (gzip.compress(b"0" * 99, mtime=0)[:20], "is a damaged gzip file"),
     ],
 )
 def test_what_is_no_idx_file_is_refused(data, message):
