@@ -31,14 +31,13 @@ class Block(NamedTuple):
 class ArrayRows:
     """Blocks of rows of an array, or of what slices like one; never copied whole.
 
-    Float32 rows become float64 block by block, unless `exact` is off: products with them are then
-    float32 too, at a third of the cost, and gradients are known to six digits or so.
+    Float32 rows become float64 block by block: with float32 products, gradients would be known to
+    too few digits in whitened coordinates, where large directions must cancel.
     """
 
     Z: Any  # (n, p)
     codes: NDArray[np.intp]  # (n,)
     weight: NDArray[np.float64] | None = None  # (n,)
-    exact: bool = True
 
     def __iter__(self) -> Iterator[Block]:
         n, p = self.Z.shape
@@ -46,10 +45,7 @@ class ArrayRows:
         for start in range(0, n, step):
             rows = slice(start, start + step)
             weight = None if self.weight is None else self.weight[rows]
-            Z = np.asarray(self.Z[rows])
-            if self.exact or Z.dtype != np.float32:
-                Z = Z.astype(np.float64, copy=False)
-            yield Block(Z, self.codes[rows], weight)
+            yield Block(np.asarray(self.Z[rows], dtype=np.float64), self.codes[rows], weight)
 
 
 class Sums(NamedTuple):
@@ -89,14 +85,14 @@ def loss_sums(rows: Iterable[Block], query: Query) -> Sums:
     link = _two_classes if n_classes == 2 else _many_classes
     waiting: list[tuple[NDArray, NDArray]] = []
     for Z, codes, weight in rows:
-        part = link(Z @ V.astype(Z.dtype, copy=False) + shift, codes, n_classes, curved)
+        part = link(Z @ V + shift, codes, n_classes, curved)
         if weight is not None:
             part = part.weighted(weight)
         loss += float(part.loss.sum())
-        slope += Z.T @ part.residual.astype(Z.dtype, copy=False)
+        slope += Z.T @ part.residual
         level += part.residual.sum(axis=0)
         if curvature is not None and part.bend is not None:
-            waiting.append((Z - center.astype(Z.dtype), part.bend))
+            waiting.append((Z - center, part.bend))
             if sum(len(Z) for Z, _ in waiting) >= _ENOUGH:
                 _add_curvature(curvature, waiting)
                 waiting = []
@@ -264,8 +260,8 @@ def contrasts(n_classes: int) -> NDArray[np.float64]:
 def _add_curvature(total: NDArray, blocks: list[tuple[NDArray, NDArray]]) -> None:
     """Add some blocks' part of the Hessian: each pair of scores has a weighted Gram matrix."""
     Z = np.concatenate([Z for Z, _ in blocks])
-    bend = np.concatenate([bend for _, bend in blocks]).astype(Z.dtype)
-    A = np.concatenate([Z, np.ones((len(Z), 1), dtype=Z.dtype)], axis=1)
+    bend = np.concatenate([bend for _, bend in blocks])
+    A = np.concatenate([Z, np.ones((len(Z), 1))], axis=1)
     m = bend.shape[1]
     for i in range(m):
         # A non-negative weight can be split over both factors: BLAS then does half the work.

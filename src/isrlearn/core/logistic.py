@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from isrlearn.core._accumulate import default_chunk_size
 from isrlearn.core._log_loss import (
@@ -26,10 +26,6 @@ from isrlearn.core.moments import Moments
 _NEWTON_SIZE = 150
 #: Most bytes of rows in a head's coordinates that are kept beside the rows themselves.
 _COPY_BYTES = 256 << 20
-#: Means so many standard deviations from the origin need more digits than float32 products have.
-_FAR = 8.0
-#: Tolerance where products are float32: gradients are not known better.
-_NARROW_TOL = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +132,7 @@ def logistic_head(
     *,
     C: float = 1.0,
     weight: NDArray | None = None,
-    tol: float = 1e-9,
+    tol: float | None = None,
     max_passes: int = 1000,
 ) -> tuple[NDArray, NDArray, LogisticFit]:
     """Coefficients and intercepts of a logistic regression, and how they were reached.
@@ -157,9 +153,8 @@ def logistic_head(
         Infinity leaves coefficients free.
     weight : ndarray of shape (n,), optional
         Weights of the rows.
-    tol : float, default=1e-9
-        For `LogisticFit.gradient_norm`; 1e-5 at best where X is float32 and near the origin, whose
-        products are float32 too.
+    tol : float, optional
+        For `LogisticFit.gradient_norm`; default: `default_tol`.
     max_passes : int, default=1000
 
     Examples
@@ -177,13 +172,10 @@ def logistic_head(
     """
     K, (n, d), p = len(moments.classes), X.shape, coordinates.n_coordinates
     small = np.dtype(X.dtype) == np.float32
-    narrow = small and is_near(moments)
-    tol = max(tol, _NARROW_TOL) if narrow else tol
+    tol = default_tol(X.dtype) if tol is None else tol
     total = float(n if weight is None else weight.sum())
     newton_sized = (K - 1) * p <= _NEWTON_SIZE
     if newton_sized or (fits_copied(K, p, d) and n * p * (4 if small else 8) <= _COPY_BYTES):
-        # Made from float32 rows, these coordinates have float32's digits.
-        tol = max(tol, _NARROW_TOL) if small else tol
         Z = _mapped(X, coordinates)
         scatter = None if newton_sized else unit_scatter(moments, coordinates, total)
         fit = fit_logistic(
@@ -198,7 +190,7 @@ def logistic_head(
         )
         return *coordinates.fold(fit.coef, fit.intercept), fit
     fit = solve_logistic(
-        ArrayRows(X, codes, weight, exact=not narrow),
+        ArrayRows(X, codes, weight),
         np.full(p, 1 / C),
         np.bincount(codes, weight, K).astype(float),
         coordinates.eraser.center,
@@ -237,12 +229,9 @@ def unit_scatter(moments: Moments, coordinates: Coordinates, total: float) -> ND
     return pulled * (total / count)
 
 
-def is_near(moments: Moments) -> bool:
-    """Whether no feature lies so far from zero that float32 products would lose its digits."""
-    count, mean, scatter = moments.total()
-    if scatter is None:
-        return False
-    return bool((np.abs(mean) <= _FAR * np.sqrt(np.diag(scatter) / count)).all())
+def default_tol(dtype: DTypeLike) -> float:
+    """Distance from the minimum that rows of a type are worth; float32 ones have no more digits."""
+    return 1e-6 if np.dtype(dtype) == np.float32 else 1e-9
 
 
 def solve_logistic(

@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from isrlearn import _validation as check
 from isrlearn.core.heads import Coordinates, head_coordinates
-from isrlearn.core.logistic import fits_copied, is_near, solve_logistic, unit_scatter
+from isrlearn.core.logistic import default_tol, fits_copied, solve_logistic, unit_scatter
 from isrlearn.core.moments import Moments
 from isrlearn.dask._parts import Parts, parts_of
 from isrlearn.dask._sums import DaskRows, Kept, moments_of
@@ -117,14 +117,12 @@ def _logistic(
     K, p = len(moments.classes), coordinates.n_coordinates
     copied = fits_copied(K, p, parts.n_features)
     weights = cell_weights(moments, estimator.class_weight, estimator.group_weight)
-    small = parts.dtype == np.float32
     rows = DaskRows(
         parts,
         moments.classes,
         moments.environments,
         weights,
         coordinates if copied else None,
-        exact=not (small and is_near(moments)),
     )
     count, total = _class_weight(moments, weights)
     fit = solve_logistic(
@@ -133,7 +131,7 @@ def _logistic(
         count,
         np.zeros(p) if copied else coordinates.eraser.center,
         unit_scatter(moments, coordinates, total),
-        tol=1e-9 if rows.exact and not (small and copied) else 1e-5,
+        tol=default_tol(parts.dtype),
         features=None if copied else coordinates,
     )
     warn_if_unfinished(fit, estimator.C)

@@ -81,8 +81,6 @@ class DaskRows:
         Weight of a row of each cell, and of a row of each class without an environment.
     coordinates : Coordinates or None
         Coordinates the rows are taken to inside the tasks.
-    exact : bool
-        Whether float32 rows become float64.
     """
 
     parts: Parts
@@ -90,7 +88,6 @@ class DaskRows:
     environments: NDArray
     weights: tuple[NDArray, NDArray] | None
     coordinates: Coordinates | None
-    exact: bool
 
     def loss_sums(self, query: Query) -> Sums:
         """Sums over all the rows, added in their order."""
@@ -116,7 +113,7 @@ class DaskRows:
             e = encode(self._names(sample), self.environments)[1]
             own = np.where(e < 0, outside[codes], inside[codes, e])
             weight = own if weight is None else own * weight
-        for block in ArrayRows(sample.X, codes, weight, exact=self.exact):
+        for block in ArrayRows(sample.X, codes, weight):
             Z = block.Z if self.coordinates is None else self.coordinates(block.Z)
             yield block._replace(Z=Z)
 
