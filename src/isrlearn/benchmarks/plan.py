@@ -52,7 +52,7 @@ class Plan:
     --------
     >>> plan = Plan("linear-unit-tests", ("3s",), ("erm", "irmv1"), (2, 3), 4, n_trials=2)
     >>> len(plan.first_keys())  # erm on every seed, irmv1's trials on every seed that decides
-    24
+    20
     """
 
     experiment: str
