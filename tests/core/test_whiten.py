@@ -130,6 +130,7 @@ def test_with_few_rows_leading_components_are_whitened():
         (2000, 80, None),  # twenty rows a feature and more
         (1202, 80, 60),  # 1,200 degrees of freedom: one component for twenty
         (8002, 500, 200),  # never more than 200
+        (10_002, 500, None),  # twenty rows a feature again, however many features
         (902, 80, None),  # 45 components would lose too much
     ],
 )

@@ -12,7 +12,7 @@ from isrlearn.core._log_loss import LogisticObjective, Value
 
 #: Passes of L-BFGS after which a preconditioner made from the curvature at hand pays: so many at
 #: least, and one for so many features, since a second moment costs that much more than a gradient.
-_PATIENCE, _FEATURES_A_PASS = 25, 48
+_PATIENCE, _FEATURES_A_PASS = 25, 24
 #: Coefficients of several scores up to which a Newton step is worth it in hard cases.
 _DENSE_SIZE = 1500
 #: Pairs of steps and gradients that L-BFGS remembers.

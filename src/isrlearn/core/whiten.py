@@ -120,9 +120,9 @@ def default_components(moments: Moments) -> int | None:
     invariant signal is lost with the others.
     """
     count, d = moments.total()[0], moments.n_features
-    rows = count - np.count_nonzero(moments.count)
-    p = int(min(_MOST, rows // ROWS_PER_FEATURE))
-    return p if _FEWEST <= p < d else None
+    enough = int((count - np.count_nonzero(moments.count)) // ROWS_PER_FEATURE)
+    # As many rows as a whitening of all features takes: nothing is gained by leaving some out.
+    return None if enough >= d or enough < _FEWEST else min(_MOST, enough)
 
 
 def reliable_coordinates(moments: Moments, *, smallest_cell: float = np.inf) -> Whitening:

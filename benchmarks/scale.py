@@ -1,0 +1,186 @@
+"""Measure memory, the cost of Dask and the time of the import.
+
+    python benchmarks/scale.py memory --out docs/benchmarks/speed/memory
+    python benchmarks/scale.py dask --quick
+    python benchmarks/scale.py import
+
+``memory`` writes a file of 8 GB to the folder of --data, and fits on its memory map in a process of
+its own. ``dask`` compares the processor time of two workers with that of one process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from _clock import parser, written
+
+from isrlearn import ISRClassifier
+from isrlearn.benchmarks.tables import Table
+from isrlearn.core import Moments
+
+GIGABYTE = 10**9
+
+
+def array_on_disk(path: Path, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Write float32 rows with a spurious direction; return classes and environments."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(n)
+    y, e = codes % 2, codes // 2 % 4
+    X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, d))
+    noise = rng.standard_normal((10_000, d), dtype=np.float32)
+    for start in range(0, n, len(noise)):
+        rows = slice(start, min(start + len(noise), n))
+        noise = np.roll(noise, 7, axis=1)
+        X[rows] = noise[: rows.stop - start]
+        X[rows, 0] += e[rows]
+        X[rows, 1] += y[rows]
+    X.flush()
+    return y, e
+
+
+def anonymous() -> float:
+    """Gigabytes of this process that no file backs."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) / 1e6
+
+
+def measured_fit(path: str, head: str) -> None:
+    """Fit on a memory map and print seconds and gigabytes; runs in a process of its own."""
+    X = np.load(path, mmap_mode="r")
+    codes = np.arange(len(X))
+    before, peak, done = anonymous(), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            peak[0] = max(peak[0], anonymous())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    start = time.perf_counter()
+    ISRClassifier(head=head).fit(X, codes % 2, environments=codes // 2 % 4)
+    seconds = time.perf_counter() - start
+    done.set()
+    thread.join()
+    print(json.dumps({"seconds": seconds, "before": before, "peak": peak[0]}))
+
+
+def memory(folder: Path, quick: bool) -> list[Table]:
+    """Peaks of anonymous memory of fits on files of growing size."""
+    lines = []
+    for gigabytes in (0.25, 0.5) if quick else (1, 8):
+        d = 512
+        n = int(gigabytes * GIGABYTE / 4 / d)
+        path = folder / "rows.npy"
+        array_on_disk(path, n, d)
+        for head in ("logistic", "lda"):
+            code = f"import scale; scale.measured_fit({str(path)!r}, {head!r})"
+            run = subprocess.run(
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                check=True,
+                cwd=Path(__file__).parent,
+            )
+            found = json.loads(run.stdout)
+            more = found["peak"] - found["before"]
+            scatter = d * d * 8 / GIGABYTE
+            lines.append(
+                [
+                    f"{gigabytes:g} GB, {n:,} × {d}",
+                    head,
+                    f"{found['seconds']:.1f}",
+                    f"{found['peak']:.2f}",
+                    f"{more:.2f}",
+                    f"{scatter:.3f}",
+                ]
+            )
+        path.unlink()
+    columns = ["file", "head", "s", "anonymous GB at the peak", "of the fit", "one scatter, GB"]
+    return [Table("Memory of a fit on a memory map", columns, lines)]
+
+
+def dask(folder: Path, quick: bool) -> list[Table]:
+    """Processor seconds of moments by two workers and by one process, and whether they agree."""
+    import dask.array as da
+
+    from isrlearn.dask import local_cluster
+    from isrlearn.dask._parts import parts_of
+    from isrlearn.dask._sums import Kept, moments_of
+
+    n, d = (100_000, 128) if quick else (1_000_000, 256)
+    path = folder / "rows.npy"
+    y, e = array_on_disk(path, n, d)
+    np.savez(path.with_suffix(".labels.npz"), y=y, e=e)
+    X = np.load(path, mmap_mode="r")
+    alone = []
+    for _ in range(3):
+        start = time.process_time()
+        here = Moments.from_data(X, y, e)
+        alone.append(time.process_time() - start)
+    lines = []
+    kept = Kept(2, False, True, False)
+    with local_cluster(2) as cluster, cluster.get_client() as client:
+        chunks = da.from_array(np.asarray(X), chunks=(n // 20, -1)).persist()
+        for what, source in {
+            "file": ([path], "y", "e"),
+            "array in memory": (chunks, y, e),
+        }.items():
+            together = []
+            for _ in range(3):
+                before = sum(client.run(time.process_time).values())
+                there = moments_of(parts_of(*source, None, None), kept)
+                together.append(sum(client.run(time.process_time).values()) - before)
+            error = np.abs(there.scatter - here.scatter).max() / np.abs(here.scatter).max()
+            seconds = statistics.median(together), statistics.median(alone)
+            line = [what, f"{n:,} × {d}", *(f"{s:.2f}" for s in seconds)]
+            lines.append([*line, f"{seconds[0] / seconds[1]:.2f}", f"{error:.0e}"])
+    columns = ["rows", "shape", "two workers, CPU s", "one process, CPU s", "ratio", "error"]
+    return [Table("Moments by Dask", columns, lines)]
+
+
+def imports(quick: bool) -> list[Table]:
+    """Seconds to import, in fresh interpreters."""
+    lines, seconds = [], {}
+    for what in ("isrlearn", "sklearn.linear_model"):
+        times = []
+        for _ in range(3 if quick else 11):
+            code = f"import time; s = time.perf_counter(); import {what}"
+            code += "; print(time.perf_counter() - s)"
+            run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+            times.append(float(run.stdout))
+        seconds[what] = statistics.median(times)
+        ratio = seconds[what] / seconds.get("sklearn.linear_model", seconds[what])
+        lines.append([what, f"{seconds[what]:.3f}", f"{ratio:.2f}"])
+    both = seconds["isrlearn"] / seconds["sklearn.linear_model"]
+    lines[0][-1] = f"{both:.2f}"
+    return [Table("Import", ["module", "s", "÷ sklearn.linear_model"], lines)]
+
+
+def main() -> None:
+    """Measure, print and write."""
+    options = parser(str(__doc__), "scale")
+    options.add_argument("part", choices=["memory", "dask", "import"])
+    options.add_argument("--data", type=Path, help="folder for large files; default: a new one")
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory(dir=chosen.data) as name:
+        folder = Path(name)
+        if chosen.part == "import":
+            tables = imports(chosen.quick)
+        else:
+            tables = {"memory": memory, "dask": dask}[chosen.part](folder, chosen.quick)
+    command = f"python benchmarks/scale.py {chosen.part}{' --quick' * chosen.quick}"
+    notes = [f"BLAS threads: {os.environ.get('OMP_NUM_THREADS', 'as many as cores')}."]
+    written(f"Scale: {chosen.part}", command, tables, chosen.out, notes)
+
+
+if __name__ == "__main__":
+    main()
