@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from isrlearn.core import Eraser, Moments, _log_loss, head_coordinates, logistic
 from isrlearn.core._log_loss import ArrayRows, LogisticObjective
-from isrlearn.core.logistic import fit_logistic, logistic_head, solve_logistic
+from isrlearn.core._logistic_head import logistic_head
+from isrlearn.core.logistic import fit_logistic, solve_logistic
 
 
 def features_and_codes(n, p, K, *, condition=1.0, seed=0):

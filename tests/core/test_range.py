@@ -59,7 +59,7 @@ def test_the_route_goes_by_shape(n, d, p, rows):
 
 @pytest.mark.parametrize("settings", [{}, {"method": "cov"}, {"variant": "paper"}])
 def test_both_routes_find_the_same(monkeypatch, settings):
-    from isrlearn.estimators import _recovery
+    from isrlearn.estimators import _reading
 
     rng = np.random.default_rng(2)
     X = rows_with_decay(600, 60)
@@ -68,7 +68,7 @@ def test_both_routes_find_the_same(monkeypatch, settings):
     X[:, 4] += 0.5 * y
     fits = []
     for rows in (False, True):
-        monkeypatch.setattr(_recovery, "prefers_rows", lambda *_, rows=rows: rows)
+        monkeypatch.setattr(_reading, "prefers_rows", lambda *_, rows=rows: rows)
         classifier = ISRClassifier(n_components=10, n_spurious=1, **settings)
         transformer = ISRTransformer(n_components=10, n_spurious=1, **settings)
         classifier.fit(X, y, environments=e)

@@ -1,10 +1,11 @@
 """Moments, subspaces, erasers and closed-form heads: the maths, on NumPy and SciPy alone."""
 
+from isrlearn.core._logistic_head import logistic_head
 from isrlearn.core.angles import chordal_distance, principal_angles
 from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.heads import Coordinates, head_coordinates, lda_head, ridge_head
-from isrlearn.core.logistic import LogisticFit, fit_logistic, logistic_head, solve_logistic
+from isrlearn.core.logistic import LogisticFit, fit_logistic, solve_logistic
 from isrlearn.core.moments import Moments
 from isrlearn.core.permutation import permutation_rank
 from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.core._accumulate import default_chunk_size
 from isrlearn.core._log_loss import (
     ArrayRows,
     Block,
@@ -19,13 +17,10 @@ from isrlearn.core._log_loss import (
     contrasts,
 )
 from isrlearn.core._minimise import Point, lbfgs, newton
-from isrlearn.core.heads import Coordinates
 from isrlearn.core.moments import Moments
 
 #: Coefficients up to which a Newton step is cheaper than the gradient steps it saves.
 _NEWTON_SIZE = 150
-#: Most bytes of rows in a head's coordinates that are kept beside the rows themselves.
-_COPY_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,122 +111,12 @@ def fit_logistic(
         mean = np.zeros(len(lam))
         return solve_logistic(rows, lam, count, mean, scatter, start, tol, max_passes)
     # Newton's method makes its own second moments.
-    order = 1 if _is_small(lam, count) else 2
+    order = 1 if suits_newton(K, len(lam)) else 2
     environment = np.zeros(len(Z))
     moments = Moments.from_data(Z, None, environment, order=order, pooled=True, sample_weight=w)
     _, mean, scatter = moments.total()
     found = solve_logistic(rows, lam, count, mean, scatter, start, tol, max_passes)
     return replace(found, n_passes=found.n_passes + 1)
-
-
-def logistic_head(
-    X: Any,
-    codes: NDArray,
-    moments: Moments,
-    coordinates: Coordinates,
-    *,
-    C: float = 1.0,
-    weight: NDArray | None = None,
-    tol: float | None = None,
-    max_passes: int = 1000,
-) -> tuple[NDArray, NDArray, LogisticFit]:
-    """Coefficients and intercepts of a logistic regression, and how they were reached.
-
-    Of the original features; the penalty 1/C is that of the head's coordinates. Rows are taken to
-    few coordinates once; many coordinates are never made, but seen from the original rows.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Features; anything that slices by rows into arrays.
-    codes : ndarray of int of shape (n,)
-        Positions among the moments' classes.
-    moments : Moments
-        Of the original features.
-    coordinates : Coordinates
-    C : float, default=1.0
-        Infinity leaves coefficients free.
-    weight : ndarray of shape (n,), optional
-        Weights of the rows.
-    tol : float, optional
-        For `LogisticFit.gradient_norm`; default: `default_tol`.
-    max_passes : int, default=1000
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isrlearn.core import Eraser, head_coordinates
-    >>> rng = np.random.default_rng(0)
-    >>> X, codes = rng.normal(size=(100, 2)), np.arange(100) % 2
-    >>> moments = Moments.from_data(X, codes, codes)
-    >>> nothing = Eraser(np.zeros((2, 0)), np.zeros((2, 0)), 1.0, moments.total()[1])
-    >>> coordinates = head_coordinates(moments, nothing)
-    >>> coef, intercept, fit = logistic_head(X, codes, moments, coordinates)
-    >>> coef.shape, intercept.shape, fit.converged
-    ((1, 2), (1,), True)
-    """
-    K, (n, d), p = len(moments.classes), X.shape, coordinates.n_coordinates
-    small = np.dtype(X.dtype) == np.float32
-    tol = default_tol(X.dtype) if tol is None else tol
-    total = float(n if weight is None else weight.sum())
-    newton_sized = (K - 1) * p <= _NEWTON_SIZE
-    if newton_sized or (fits_copied(K, p, d) and n * p * (4 if small else 8) <= _COPY_BYTES):
-        Z = _mapped(X, coordinates)
-        scatter = None if newton_sized else unit_scatter(moments, coordinates, total)
-        fit = fit_logistic(
-            Z,
-            codes,
-            1 / C,
-            n_classes=K,
-            weight=weight,
-            scatter=scatter,
-            tol=tol,
-            max_passes=max_passes,
-        )
-        return *coordinates.fold(fit.coef, fit.intercept), fit
-    fit = solve_logistic(
-        ArrayRows(X, codes, weight),
-        np.full(p, 1 / C),
-        np.bincount(codes, weight, K).astype(float),
-        coordinates.eraser.center,
-        unit_scatter(moments, coordinates, total),
-        tol=tol,
-        max_passes=max_passes,
-        features=coordinates,
-    )
-    return fit.coef, fit.intercept, fit
-
-
-def _mapped(X: Any, coordinates: Coordinates) -> NDArray:
-    """All the rows in a head's coordinates, made block by block."""
-    n, d = X.shape
-    dtype = np.float32 if np.dtype(X.dtype) == np.float32 else np.float64
-    Z = np.empty((n, coordinates.n_coordinates), dtype=dtype)
-    step = default_chunk_size(d)
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        Z[rows] = coordinates(np.asarray(X[rows], dtype=dtype))
-    return Z
-
-
-def fits_copied(n_classes: int, p: int, d: int) -> bool:
-    """Whether a head is better fitted in its own p coordinates than seen from the d features."""
-    return (n_classes - 1) * p <= _NEWTON_SIZE or 2 * p <= d
-
-
-def unit_scatter(moments: Moments, coordinates: Coordinates, total: float) -> NDArray[np.float64]:
-    """Scatter of the rows in a head's coordinates, about; its diagonal where that will do."""
-    # Whitened coordinates have unit variance, but for what was erased.
-    if coordinates.linear.ndim == 2 or moments.scatter is None:
-        return np.full(coordinates.n_coordinates, total)
-    count, _, scatter = moments.total()
-    pulled = coordinates.pull(coordinates.pull(np.asarray(scatter)).T)
-    return pulled * (total / count)
-
-
-def default_tol(dtype: DTypeLike) -> float:
-    """Distance from the minimum that rows of a type are worth; float32 ones have no more digits."""
-    return 1e-6 if np.dtype(dtype) == np.float32 else 1e-9
 
 
 def solve_logistic(
@@ -280,7 +165,7 @@ def solve_logistic(
     """
     objective = LogisticObjective(rows, len(count), penalty, mean, features)
     point = _start(start, objective, count / count.sum())
-    if scatter is None or _is_small(penalty, count):
+    if scatter is None or suits_newton(len(count), len(penalty)):
         point = newton(objective, point, float(count.sum()), tol, max_passes)
     else:
         point = lbfgs(objective, point, count, scatter, tol, max_passes)
@@ -291,8 +176,9 @@ def solve_logistic(
     return LogisticFit(Q @ V.T, intercept, point.passes, norm, norm <= tol)
 
 
-def _is_small(penalty: NDArray, count: NDArray) -> bool:
-    return (len(count) - 1) * len(penalty) <= _NEWTON_SIZE
+def suits_newton(n_classes: int, p: int) -> bool:
+    """Whether a Newton step for p features is cheaper than the gradient steps it saves."""
+    return (n_classes - 1) * p <= _NEWTON_SIZE
 
 
 def _start(start: LogisticFit | None, objective: LogisticObjective, share: NDArray) -> Point:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import _checks
 from isrlearn.core._accumulate import Running, RunningMeans, between, default_chunk_size
+from isrlearn.core._spread import spread
 from isrlearn.core.labels import encode, union
 
 _MEANS_ONLY = "these moments keep means only; make them with order=2"
@@ -297,15 +298,15 @@ class Moments:
         _checks.check_mergeable(self, other)
         classes = union(self.classes, other.classes)
         names = union(self.environments, other.environments)
-        a, b = self._spread(classes, names), other._spread(classes, names)
+        a, b = spread(self, classes, names), spread(other, classes, names)
         count = np.stack([a.count, b.count])
         _, mean, rows = between(count, np.stack([a.mean, b.mean]), axis=0)
         scatter = None
         if a.scatter is not None and b.scatter is not None:
             # Chan's merge: the scatter of the whole is the parts' plus that between their means.
             cells = np.moveaxis(rows, 0, -2)  # (K, E, 2, d)
-            spread = _gram(rows) if a.pooled else np.swapaxes(cells, -1, -2) @ cells
-            scatter = a.scatter + b.scatter + spread
+            gram = _gram(rows) if a.pooled else np.swapaxes(cells, -1, -2) @ cells
+            scatter = a.scatter + b.scatter + gram
         parts = [m.unlabelled for m in (a, b) if m.unlabelled is not None]
         unlabelled = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
         return Moments(classes, names, count.sum(axis=0), mean, scatter, unlabelled, self.ddof)
@@ -313,33 +314,6 @@ class Moments:
     def __radd__(self, other: object) -> Moments:
         # sum() starts from the integer 0, the neutral element.
         return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def _spread(self, classes: NDArray, names: NDArray) -> Moments:
-        """The same moments with empty cells for classes and environments not seen."""
-        if len(classes) == len(self.classes) and len(names) == len(self.environments):
-            return self
-        cells = np.ix_(
-            np.searchsorted(classes, self.classes), np.searchsorted(names, self.environments)
-        )
-        count = np.zeros((len(classes), len(names)))
-        mean = np.zeros((*count.shape, self.n_features))
-        count[cells], mean[cells] = self.count, self.mean
-        scatter = self.scatter
-        if scatter is not None and not self.pooled:
-            scatter = np.zeros((*mean.shape, self.n_features))
-            scatter[cells] = self.scatter
-        other = self.unlabelled
-        if other is not None:
-            other = other._spread(classes, other.environments)
-        return replace(
-            self,
-            classes=classes,
-            environments=names,
-            count=count,
-            mean=mean,
-            scatter=scatter,
-            unlabelled=other,
-        )
 
 
 def _gram(rows: NDArray) -> NDArray:

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from isrlearn import _validation as check
+from isrlearn.core._logistic_head import default_tol, fits_copied, unit_scatter
 from isrlearn.core.heads import Coordinates, head_coordinates
-from isrlearn.core.logistic import default_tol, fits_copied, solve_logistic, unit_scatter
+from isrlearn.core.logistic import solve_logistic
 from isrlearn.core.moments import Moments
 from isrlearn.dask._parts import Parts, parts_of
 from isrlearn.dask._sums import DaskRows, Kept, moments_of

@@ -25,7 +25,8 @@ from isrlearn.estimators._heads import (
     in_memory,
     row_weights,
 )
-from isrlearn.estimators._recovery import Keep, Recovered, Recovery, Reduction, affine, moments_for
+from isrlearn.estimators._reading import Keep, Reduction, affine, moments_for, read
+from isrlearn.estimators._recovery import Recovered, Recovery
 
 _METHODS = ("mean", "cov", "multiclass", "joint")
 
@@ -182,7 +183,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
             moments = moments_for(X, y, environments, keep, sample_weight=weight)
             components = self._set(recovery.settled(moments, X, y, environments), moments)
             return self._fold_moments(components)
-        moments, reduction = recovery.read(X, y, environments, keep, weight)
+        moments, reduction = read(recovery, X, y, environments, keep, weight)
         recovery = recovery.settled(moments, X, y, environments)
         components = self._set(recovery, moments, reduction)
         reduced = None if reduction is None else reduction.moments

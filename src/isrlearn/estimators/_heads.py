@@ -13,9 +13,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import has_fit_parameter
 
 from isrlearn import _validation as check
+from isrlearn.core._logistic_head import logistic_head
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.labels import encode
-from isrlearn.core.logistic import LogisticFit, logistic_head
+from isrlearn.core.logistic import LogisticFit
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows
 

@@ -22,7 +22,8 @@ from isrlearn.estimators._heads import (
     in_memory,
     row_weights,
 )
-from isrlearn.estimators._recovery import Keep, Recovered, Recovery, affine, moments_for
+from isrlearn.estimators._reading import Keep, affine, moments_for
+from isrlearn.estimators._recovery import Recovered, Recovery
 
 
 def _from_moments(self: ISRRegressor) -> bool:

@@ -15,7 +15,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from isrlearn import _validation as check
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows
-from isrlearn.estimators._recovery import Recovered, Recovery, Reduction
+from isrlearn.estimators._reading import Reduction, read
+from isrlearn.estimators._recovery import Recovered, Recovery
 
 _METHODS = ("mean", "cov", "multiclass", "joint", "regression")
 
@@ -133,7 +134,7 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         environments = check.check_environments(environments, n, self.missing_environments)
         weight = check.check_sample_weight(sample_weight, n)
         keep = recovery.least(n if weight is None else weight.sum(), d)
-        moments, reduction = recovery.read(rows, y, environments, keep, weight)
+        moments, reduction = read(recovery, rows, y, environments, keep, weight)
         return self._set(recovery.settled(moments, rows, y, environments), moments, reduction)
 
     def fit_moments(self, moments: Moments) -> Self:

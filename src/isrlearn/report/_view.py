@@ -13,7 +13,8 @@ from isrlearn.core.erase import Eraser
 from isrlearn.core.labels import encode
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
-from isrlearn.estimators._recovery import Recovery, moments_for
+from isrlearn.estimators._reading import moments_for
+from isrlearn.estimators._recovery import Recovery
 from isrlearn.report._rows import thinned
 from isrlearn.search._splits import Sample, cells_of
 

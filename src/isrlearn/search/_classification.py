@@ -16,7 +16,7 @@ from isrlearn.core.logistic import fit_logistic
 from isrlearn.core.moments import Moments
 from isrlearn.estimators import ISRClassifier
 from isrlearn.estimators._heads import cell_weights, fit_on_rows, row_weights
-from isrlearn.estimators._recovery import Keep, moments_for
+from isrlearn.estimators._reading import Keep, moments_for
 from isrlearn.search._jobs import Job, by_weighting, jobs_of
 from isrlearn.search._reduced import Erased, Reduced
 from isrlearn.search._scores import Groups, Score

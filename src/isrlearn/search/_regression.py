@@ -15,7 +15,7 @@ from isrlearn.core.heads import Coordinates
 from isrlearn.core.moments import Moments
 from isrlearn.estimators import ISRRegressor
 from isrlearn.estimators._heads import cell_weights, fit_on_rows, row_weights
-from isrlearn.estimators._recovery import Keep, moments_for
+from isrlearn.estimators._reading import Keep, moments_for
 from isrlearn.search._jobs import Job, by_weighting, jobs_of
 from isrlearn.search._reduced import Erased, Reduced
 from isrlearn.search._scores import Groups, Score
