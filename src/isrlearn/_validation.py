@@ -81,12 +81,28 @@ def check_source(estimator: Any, X: Rows, y: Any, *, reset: bool) -> NDArray | N
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
+    else:
+        _check_names(estimator, X)
     if not len(X):
         raise ValueError("X has no rows")
     labels = None if y is None else np.asarray(y)
     if labels is not None and labels.shape != (len(X),):
         raise ValueError(f"y has shape {labels.shape}, but X has {len(X)} rows")
     return labels
+
+
+def _check_names(estimator: Any, X: Rows) -> None:
+    """Raise unless columns that have names have those the estimator knows, in its order."""
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is None or X.feature_names is None:
+        return
+    for i, (own, name) in enumerate(zip(X.feature_names, known, strict=True)):
+        if own != name:
+            raise ValueError(
+                f"column {i} of X is {own!r}, but {type(estimator).__name__} was fitted with "
+                f"{name!r} there: read the columns it knows, "
+                "isrlearn.io.read_table(path, features=list(estimator.feature_names_in_))"
+            )
 
 
 def check_environments(

@@ -173,3 +173,27 @@ def test_predictions_go_to_known_formats(data, tmp_path):
     np.testing.assert_array_equal(read_table(tmp_path / "p.csv").X[:, 0], reg.predict(X))
     with pytest.raises(ValueError, match=r"\.csv, \.tsv, \.parquet; this one ends in '\.npz'"):
         write_predictions(reg, X, tmp_path / "p.npz")
+
+
+def test_columns_must_be_those_of_the_fit(data, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y, e = data
+    frame = pd.DataFrame(X).add_prefix("f")
+    clf = ISRClassifier().fit(frame, y, environments=e)
+    assert write_predictions(clf, frame, tmp_path / "p.csv") == N
+    np.testing.assert_array_equal(
+        read_table(tmp_path / "p.csv", label="prediction").y, clf.predict(frame)
+    )
+    turned = frame[frame.columns[::-1]]
+    turned.to_parquet(tmp_path / "t.parquet")
+    rows = read_table(tmp_path / "t.parquet", stream=True).X
+    for call in (
+        lambda: clf.predict(rows),
+        lambda: write_predictions(clf, rows, tmp_path / "q.csv"),
+        lambda: write_predictions(clf, turned, tmp_path / "q.csv"),
+    ):
+        with pytest.raises(ValueError, match="column 0 of X is 'f5', but .* fitted with 'f0'"):
+            call()
+    assert not (tmp_path / "q.csv").exists()
+    known = read_table(tmp_path / "t.parquet", features=list(clf.feature_names_in_), stream=True)
+    np.testing.assert_array_equal(clf.predict(known.X), clf.predict(frame))

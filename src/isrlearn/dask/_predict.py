@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from isrlearn.io.predictions import for_arrays
+
 
 def predict(estimator: Any, X: Any) -> Any:
     """Predictions of a fitted estimator, made when they are computed.
@@ -58,7 +60,7 @@ def _mapped(estimator: Any, X: Any, method: str, kind: np.dtype, width: int | No
         X = X[chosen].to_dask_array(lengths=None)
     elif not hasattr(X, "map_blocks"):
         raise TypeError(f"X must be a Dask array or a Dask frame; got {type(X).__name__}")
-    twin = _nameless(estimator)
+    twin = for_arrays(estimator)
     if width is None:
         return X.rechunk({1: -1}).map_blocks(_called, twin, method, dtype=kind, drop_axis=1)
     chunks = (X.chunks[0], (width,))
@@ -67,11 +69,3 @@ def _mapped(estimator: Any, X: Any, method: str, kind: np.dtype, width: int | No
 
 def _called(block: Any, estimator: Any, method: str) -> Any:
     return getattr(estimator, method)(np.asarray(block))
-
-
-def _nameless(estimator: Any) -> Any:
-    """The estimator for arrays whose columns are in order already, without its moments."""
-    twin = object.__new__(type(estimator))
-    left_out = ("feature_names_in_", "moments_")
-    twin.__dict__.update({k: v for k, v in vars(estimator).items() if k not in left_out})
-    return twin

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Iterator
+from copy import copy
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from isrlearn._validation import check_source
 from isrlearn.core.rows import ArraySource, Rows
 from isrlearn.io._files import written
 from isrlearn.io._parquet import pyarrow
@@ -53,13 +55,32 @@ def write_predictions(estimator: Any, X: Any, path: str | os.PathLike[str]) -> i
             f"{os.fspath(path)}: predictions are written to a file that ends in "
             f"{', '.join(_WRITERS)}; this one ends in {suffix!r}"
         )
-    rows = X if isinstance(X, Rows) else ArraySource(np.asanyarray(X))
+    rows = _rows(X)
+    check_source(estimator, rows, None, reset=False)
     with written(path) as file:
         _WRITERS[suffix](file, _predicted(estimator, rows))
     return len(rows)
 
 
+def _rows(X: Any) -> Rows:
+    if isinstance(X, Rows):
+        return X
+    rows, names = ArraySource(np.asanyarray(X)), tuple(getattr(X, "columns", ()))
+    if names and all(isinstance(name, str) for name in names):
+        rows.feature_names = names
+    return rows
+
+
+def for_arrays(estimator: Any) -> Any:
+    """The estimator for plain arrays with its columns in their order, without its moments."""
+    twin = copy(estimator)
+    for name in ("feature_names_in_", "moments_"):
+        vars(twin).pop(name, None)
+    return twin
+
+
 def _predicted(estimator: Any, rows: Rows) -> Blocks:
+    estimator = for_arrays(estimator)
     for _, block in rows.blocks():
         columns = {"prediction": np.asarray(estimator.predict(block))}
         if hasattr(estimator, "predict_proba"):
