@@ -21,7 +21,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "metrics": {"core"},
     "datasets": {"core"},
-    "_validation": {"core"},
+    "_tables": {"core"},
+    "_validation": {"core", "_tables"},
     "_progress": set(),
     "estimators": ESTIMATOR_LAYER,
     "baselines": ESTIMATOR_LAYER,
@@ -33,10 +34,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "infer": ESTIMATOR_LAYER,
     "search": ESTIMATOR_LAYER | {"_progress", "estimators"},
     "diagnosis": ESTIMATOR_LAYER | {"estimators"},
-    "io": ESTIMATOR_LAYER | {"estimators", "datasets", "search"},
+    "io": ESTIMATOR_LAYER | {"_tables", "estimators", "datasets", "search"},
     "report": ESTIMATOR_LAYER | {"diagnosis", "estimators", "io", "search"},
     "workflow": ESTIMATOR_LAYER
-    | {"dask", "diagnosis", "estimators", "infer", "io", "report", "search"},
+    | {"_tables", "dask", "diagnosis", "estimators", "infer", "io", "report", "search"},
 }
 UNBOUND = {"cli", "__init__"}
 

@@ -192,7 +192,7 @@ def test_columns_must_be_those_of_the_fit(data, tmp_path):
         lambda: write_predictions(clf, rows, tmp_path / "q.csv"),
         lambda: write_predictions(clf, turned, tmp_path / "q.csv"),
     ):
-        with pytest.raises(ValueError, match="column 0 of X is 'f5', but .* fitted with 'f0'"):
+        with pytest.raises(ValueError, match=r"column 0 of X is 'f5', but .* fitted with 'f0'"):
             call()
     assert not (tmp_path / "q.csv").exists()
     known = read_table(tmp_path / "t.parquet", features=list(clf.feature_names_in_), stream=True)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.io._errors import ModelFileError, shown
+from isrlearn._tables._errors import shown
+from isrlearn.io._errors import ModelFileError
 
 _KINDS = re.compile(r"object|str|bool|u?int(8|16|32|64)|float(16|32|64)")
 # What JSON must hold for each of them; True is no whole number here.

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.io._errors import ModelFileError, shown
+from isrlearn._tables._errors import shown
+from isrlearn.io._errors import ModelFileError
 
 #: Longest header: room for the names of hundreds of thousands of features.
 MAX_HEADER = 1 << 24

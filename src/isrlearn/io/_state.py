@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isrlearn._tables._errors import shown
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
 from isrlearn.core.subspace import Subspace
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.io._encoding import built, decoded_labels, encoded, encoded_labels, entries
-from isrlearn.io._errors import ModelFileError, shown
+from isrlearn.io._errors import ModelFileError
 from isrlearn.search import ISRClassifierCV, ISRRegressorCV
 
 Arrays = dict[str, NDArray[np.float64]]

@@ -13,10 +13,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from isrlearn._tables._parquet import pyarrow
 from isrlearn._validation import check_source
 from isrlearn.core.rows import ArraySource, Rows
 from isrlearn.io._files import written
-from isrlearn.io._parquet import pyarrow
 
 Blocks = Iterator[dict[str, NDArray]]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isrlearn._tables import is_vector
 from isrlearn.core.labels import encode
 from isrlearn.estimators import ISRClassifier, ISRRegressor
 from isrlearn.io import ModelFile, Table, TableError, save
-from isrlearn.io.tables import is_vector
 from isrlearn.metrics import GroupReport, group_report
 from isrlearn.search import ISRClassifierCV, ISRRegressorCV
 from isrlearn.workflow._tables import check_table, labelled
