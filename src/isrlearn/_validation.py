@@ -15,6 +15,9 @@ from isrlearn.core.labels import encode, is_missing
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows
 
+#: Files that are taken by their path: those that are read some rows at a time.
+_IN_PARTS = (".npy", ".parquet", ".zarr")
+
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Raise unless value is one of the choices."""
@@ -53,17 +56,36 @@ def check_n_spurious(value: Any, bound: float = np.inf, why: str = "") -> None:
         raise ValueError(f"n_spurious={value} is more than the {bound} possible here: {why}")
 
 
-def opened(X: Any) -> Any:
-    """X itself, or the memory map of a .npy file where X is its path."""
+def opened(
+    X: Any, y: Any = None, environments: Any = None, *, known: Any = None
+) -> tuple[Any, Any, Any]:
+    """X, y and environments; what a file holds of them where X is its path.
+
+    The names of its columns then do for y and environments. `known` are the columns to take, where
+    they have names; all the others when not given.
+    """
     if not isinstance(X, str | os.PathLike):
-        return X
+        return X, y, environments
+    from isrlearn._tables import open_table, read_table
+
     path = Path(X)
-    if path.suffix.lower() != ".npy":
+    if path.suffix.lower() not in _IN_PARTS:
         raise ValueError(
-            f"X is the path {str(path)!r}, and only .npy arrays are taken by their path; open "
-            "other files with isrlearn.io.read_table(path, stream=True) and pass its X"
+            f"X is the path {str(path)!r}, and of files only {', '.join(_IN_PARTS)} are read by "
+            "their path, some rows at a time; read others with isrlearn.io.read_table(path, "
+            "label=..., environment=...)"
         )
-    return np.load(path, mmap_mode="r")
+    features = None if known is None or not open_table(path).named else list(known)
+    table = read_table(
+        path,
+        label=y if isinstance(y, str) else None,
+        environment=environments if isinstance(environments, str) else None,
+        features=features,
+        exact=features is not None,
+        stream=True,
+    )
+    y = table.y if isinstance(y, str) else y
+    return table.X, y, table.environments if isinstance(environments, str) else environments
 
 
 def check_source(estimator: Any, X: Rows, y: Any, *, reset: bool) -> NDArray | None:
@@ -144,6 +166,11 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray | No
     """Sample weights as floats, or None."""
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, str):
+        raise ValueError(
+            f"sample_weight must be numbers, one a row; got {sample_weight!r}. Only y and "
+            "environments may name columns of a file"
+        )
     weight = np.asarray(sample_weight, dtype=float)
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (n,):

@@ -96,15 +96,56 @@ def test_rows_travel_to_other_processes(streamed):
     np.testing.assert_array_equal(copy[100:200], X[100:200])
 
 
-def test_a_path_is_mapped(data, tmp_path):
-    X, y, e = data
-    np.save(tmp_path / "X.npy", X)
-    clf = ISRClassifier().fit(tmp_path / "X.npy", y, environments=e)
+@pytest.mark.parametrize("streamed", ["npy", "columns", "lists", "zarr"], indirect=True)
+def test_a_path_does_for_what_is_in_it(streamed, data, tmp_path):
+    table, X = streamed
+    _, y, e = data
+    path = table.path
+    clf = ISRClassifier().fit(path, "y", environments="e")
     expected = ISRClassifier().fit(X, y, environments=e)
-    np.testing.assert_array_equal(clf.coef_, expected.coef_)
-    np.testing.assert_array_equal(clf.predict(str(tmp_path / "X.npy")), expected.predict(X))
-    with pytest.raises(ValueError, match=r"only \.npy arrays .*read_table\(path, stream=True\)"):
-        ISRClassifier().fit("rows.parquet", y, environments=e)
+    np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-8)
+    # The columns that are features are known by their names, others are left alone.
+    np.testing.assert_array_equal(clf.predict(str(path)), expected.predict(X))
+    assert write_predictions(clf, path, tmp_path / "p.csv") == N
+    read = read_table(tmp_path / "p.csv", label="prediction")
+    np.testing.assert_array_equal(read.y, expected.predict(X))
+    reg = ISRRegressor().fit(path, "y", environments="e")
+    expected = ISRRegressor().fit(X, y.astype(float), environments=e)
+    np.testing.assert_allclose(reg.predict(path), expected.predict(X), atol=1e-8)
+    isr = ISRTransformer().fit(path, "y", environments="e")
+    expected = ISRTransformer().fit(X, y, environments=e)
+    for source in (path, table.X):
+        np.testing.assert_allclose(isr.transform(source), expected.transform(X), atol=1e-8)
+
+
+def test_labels_may_come_from_elsewhere(data, tmp_path):
+    X, y, e = data
+    columns = {f"f{i}": column for i, column in enumerate(X.T)}
+    pq.write_table(pa.table(columns), tmp_path / "X.parquet")
+    pq.write_table(pa.table(columns | {"e": e}), tmp_path / "Xe.parquet")
+    np.save(tmp_path / "y.npy", y)
+    expected = ISRClassifier().fit(X, y, environments=e).coef_
+    for source, labels, environments in (
+        ("X.parquet", y, e),
+        ("Xe.parquet", y, "e"),
+        ("Xe.parquet", str(tmp_path / "y.npy"), "e"),
+    ):
+        clf = ISRClassifier().fit(tmp_path / source, labels, environments=environments)
+        np.testing.assert_allclose(clf.coef_, expected, atol=1e-8)
+        assert list(clf.feature_names_in_) == list(columns)
+
+
+def test_paths_that_are_no_rows_say_what_to_do(data, tmp_path):
+    X, y, e = data
+    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": y}), tmp_path / "t.parquet")
+    for path, label, weight, message in (
+        ("t.csv", y, None, r"t\.csv.* only \.npy, \.parquet, \.zarr .*io\.read_table\(path"),
+        ("u.parquet", y, None, "there is no such file; did you mean 't.parquet'"),
+        ("t.parquet", "label", None, "there is no label column 'label'"),
+        ("t.parquet", "y", "w", "sample_weight must be numbers, one a row; got 'w'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ISRClassifier().fit(tmp_path / path, label, environments=e, sample_weight=weight)
 
 
 def test_what_cannot_be_streamed_says_so(data):

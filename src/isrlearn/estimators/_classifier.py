@@ -168,9 +168,10 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Or the path of a .npy array, or rows that need not fit in memory
-            (:class:`isrlearn.core.Rows`).
+            Or rows that need not fit in memory: :class:`isrlearn.core.Rows`, or the path of a
+            .npy, .parquet or .zarr file.
         y : array-like of shape (n_samples,)
+            Or, as environments too, the name of a column of the file.
         environments : array-like of shape (n_samples,)
             Environment of each row; None or NaN where unknown: such rows train the head only.
         sample_weight : array-like of shape (n_samples,), optional
@@ -303,7 +304,7 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         reset: bool,
         part: bool = False,
     ) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
-        X = check.opened(X)
+        X, y, environments = check.opened(X, y, environments)
         if isinstance(X, Rows):
             y = np.asarray(check.check_source(self, X, [] if y is None else y, reset=reset))
         else:

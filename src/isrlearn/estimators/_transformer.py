@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
@@ -119,16 +119,18 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Or the path of a .npy array, or rows that need not fit in memory
-            (:class:`isrlearn.core.Rows`).
+            Or rows that need not fit in memory: :class:`isrlearn.core.Rows`, or the path of a
+            .npy, .parquet or .zarr file.
         y : array-like of shape (n_samples,)
-            Classes; ignored by ``method="regression"``.
+            Classes; ignored by ``method="regression"``. Or, as environments too, the name of a
+            column of the file.
         environments : array-like of shape (n_samples,)
             Environment of each row; None or NaN where unknown.
         sample_weight : array-like of shape (n_samples,), optional
             Frequency weights.
         """
         recovery = self._recovery()
+        X, y, environments = check.opened(X, y, environments)
         rows, y = self._rows(X, y, reset=True)
         n, d = rows.shape
         environments = check.check_environments(environments, n, self.missing_environments)
@@ -145,7 +147,12 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray:
         """X with its spurious part scaled, or its invariant coordinates."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = check.opened(X, known=getattr(self, "feature_names_in_", None))[0]
+        if isinstance(X, Rows):
+            check.check_source(self, X, None, reset=False)
+            X = check_array(X[:], dtype=[np.float64, np.float32], input_name="X")
+        else:
+            X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         if self._invariant is None:
             return self.eraser_(X)
         return X @ self._invariant.astype(X.dtype)
@@ -169,7 +176,6 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray | None]:
         """Checked rows; without classes where the method compares plain means."""
-        X = check.opened(X)
         if isinstance(X, Rows):
             classes = None if self.method == "regression" else [] if y is None else y
             labels = check.check_source(self, X, classes, reset=reset)
