@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 TEST_JOBS ?= 2
 OLDEST ?= .venv-oldest
+# --quick takes small shapes, and leaves the tables of the full ones alone.
+BENCH_ARGS ?=
+BENCH_OUT ?= $(if $(findstring --quick,$(BENCH_ARGS)),build,docs/benchmarks)/speed
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -10,12 +13,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-oldest lint format docs dist audit screenshot clean
+.PHONY: help demo test test-oldest lint format docs bench dist audit screenshot clean
 
 help:
 	@echo "make demo    plain and invariant classifier side by side, in seconds"
 	@echo "make test    the whole test suite"
 	@echo "make docs    the site in build/docs, warnings as errors, opened in chromium"
+	@echo "make bench   tables of speed and memory in docs/benchmarks/speed: an hour on an idle machine;"
+	@echo "             with BENCH_ARGS=--quick small shapes, in build/speed"
 	@echo "make dist    wheel and sdist in dist/, checked, installed and tried in an empty place"
 	@echo "make test-oldest  the suite with the oldest versions of what isrlearn needs"
 	@echo "make audit   known vulnerabilities of what isrlearn needs (asks the network)"
@@ -37,6 +42,12 @@ docs: $(VENV)/.docs-installed
 	rm -rf build/docs docs/generated
 	$(ONE_THREAD) MPLBACKEND=agg $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	$(BIN)/python docs/check_site.py build/docs
+
+bench: $(VENV)/.bench-installed
+	set -e; for part in moments fit head growth; do \
+	  $(BIN)/python benchmarks/speed.py $$part --out $(BENCH_OUT)/$$part $(BENCH_ARGS); done
+	set -e; for part in memory dask import; do \
+	  $(BIN)/python benchmarks/scale.py $$part --out $(BENCH_OUT)/$$part $(BENCH_ARGS); done
 
 dist: $(VENV)/.release-installed
 	rm -rf dist build/tried
@@ -78,6 +89,10 @@ $(VENV)/.demo-installed: pyproject.toml | $(BIN)/pip
 
 $(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/pip
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.bench-installed: pyproject.toml constraints.txt | $(BIN)/pip
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[bench]"
 	@touch $@
 
 $(VENV)/.docs-installed: pyproject.toml constraints.txt | $(BIN)/pip
