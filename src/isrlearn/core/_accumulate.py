@@ -24,6 +24,8 @@ _BAND = 256
 #: Features up to which a product's other triangle costs less than SciPy's older kernel.
 _NARROW = 512
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+#: Mean square of a float32 column below which some of its squares have too few digits left.
+_TINY = 1e-30
 
 
 def default_chunk_size(n_features: int, slots: int = 1, *, apart: bool = False) -> int:
@@ -152,7 +154,10 @@ class Running:
         # One library for all products of a size: with two in turn, the threads of one would wait
         # actively while the other's work.
         if len(total) <= _NARROW:
-            product = rows.T @ rows
+            with np.errstate(over="ignore", invalid="ignore"):
+                product = rows.T @ rows
+            if not _holds(product, rows):
+                product = (wide := rows.astype(np.float64)).T @ wide
             total += product if sign > 0 else -product
             return
         # SciPy sees transposes: its upper triangle is the lower one here.
@@ -162,6 +167,9 @@ class Running:
         if not len(self._product):
             self._product = np.zeros(total.shape, dtype=np.float32)
         blas.ssyrk(1.0, rows.T, c=self._product.T, overwrite_c=True)
+        if not _holds(self._product, rows):
+            self._add_gram(target, rows.astype(np.float64), sign)
+            return
         for start in range(0, len(total), _BAND):
             band = slice(start, start + _BAND), slice(0, start + _BAND)
             total[band] += self._product[band]
@@ -260,6 +268,17 @@ def _near(block: NDArray, order: NDArray) -> NDArray[np.float64]:
     """About the mean of some rows, from the first of them: differences from it are nearly exact."""
     first = block[order[0]].astype(np.float64)
     return first + (block[order[:_SEGMENT]] - first).mean(axis=0)
+
+
+def _holds(product: NDArray, rows: NDArray) -> bool:
+    """Whether a product of float32 rows is in their range; float64 ones are checked when summed."""
+    if product.dtype == np.float64:
+        return True
+    squares = np.einsum("ii->i", product)
+    if not np.isfinite(squares).all():
+        return False
+    small = squares < _TINY * len(rows)
+    return not (small.any() and rows[:, small].any())
 
 
 def _mirror(matrix: NDArray) -> None:

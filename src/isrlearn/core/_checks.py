@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from isrlearn.core.moments import Moments
 
+#: Smallest sum of squares, and one over the largest, that can itself be squared.
+_LEAST = 1e-150
+
 
 def check_reading(order: Any, chunk_size: Any) -> None:
     """Raise unless rows can be read this way."""
@@ -40,6 +43,20 @@ def check_finite(mean: NDArray, classes: NDArray, environments: NDArray | None) 
         raise ValueError(
             f"feature {j} holds NaN or infinity in class {classes.tolist()[k]!r}, environment "
             f"{where}; drop or impute those rows"
+        )
+
+
+def check_spread(scatter: NDArray) -> None:
+    """Raise if the squares of a feature's deviations, or their squares, would leave float64."""
+    squares = np.einsum("...ii->...i", scatter)
+    fine = (squares == 0) | ((squares >= _LEAST) & (squares <= 1 / _LEAST))
+    if not fine.all():
+        j = int(np.argwhere(~fine)[0][-1])
+        large = not squares[..., j].min() < _LEAST
+        raise ValueError(
+            f"feature {j} has values too {'large' if large else 'small'} for squares of squares: "
+            "they must be between 1e-70 and 1e70. Give it another unit, for example its "
+            "standard deviation."
         )
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from isrlearn.core.subspace import Subspace
+
+#: Entries of a dual up to which float32 has room enough on either side.
+_LARGE = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +56,21 @@ class Eraser:
         """Rows of X with the spurious part scaled, in X's own precision."""
         if not self.basis.shape[1]:
             return X.copy()
-        basis, dual = self.basis.astype(X.dtype), self.dual.astype(X.dtype)
+        basis, dual = self.factors(X.dtype)
         center = self.center.astype(X.dtype)
         coordinates = (X @ dual - center @ dual) * X.dtype.type(self.scale - 1.0)
         out = coordinates @ basis.T
         out += X
         return out
+
+    def factors(self, dtype: DTypeLike) -> tuple[NDArray, NDArray]:
+        """Basis and dual in a precision, in another unit where float32 could not hold them.
+
+        Features of very different scales have a dual of very large entries.
+        """
+        largest = np.abs(self.dual).max(initial=1.0)
+        unit = 2.0 ** np.round(np.log2(largest) / 2) if largest > _LARGE else 1.0
+        return (self.basis * unit).astype(dtype), (self.dual / unit).astype(dtype)
 
     def fold(self, coef: ArrayLike, intercept: ArrayLike) -> tuple[NDArray, NDArray]:
         """Head on x that acts as (coef, intercept) does on the erased x."""

@@ -188,7 +188,9 @@ def ridge_head(
 def _inverse(covariance: NDArray, shrinkage: float) -> NDArray:
     """Inverse on the directions that have variance; erased ones stay zero."""
     values, vectors = linalg.eigh(covariance)
-    real = values > values[-1] * _NEGLIGIBLE
+    real = values > max(values[-1], 0.0) * _NEGLIGIBLE
+    if not real.any():
+        return np.zeros_like(covariance)
     values = (1.0 - shrinkage) * values + shrinkage * values[real].mean()
     return (vectors[:, real] / values[real]) @ vectors[:, real].T
 

@@ -134,6 +134,7 @@ class Moments:
         inner = outer = None
         if isinstance(running, Running):
             inner, outer = running.scatters(K, E)
+            _checks.check_spread(running.scatter)
         unlabelled = None
         if running.count[rest].any():
             unlabelled = cls(

@@ -61,7 +61,9 @@ def whitening(moments: Moments) -> Whitening:
     """
     within, total = np.diag(moments.within()), np.diag(moments.total_scatter())
     scale = np.where(within > 0, within, total)
-    return _whitening_of(moments.within() / moments.dof, scale / moments.dof)
+    # One row a cell leaves no degrees of freedom, and nothing within the cells to divide.
+    dof = moments.dof if moments.dof > 0 else 1.0
+    return _whitening_of(moments.within() / dof, scale / dof)
 
 
 def total_whitening(moments: Moments) -> Whitening:
@@ -108,7 +110,8 @@ def principal_components(
     rank = int(np.count_nonzero(values > values[0] * len(values) * np.finfo(float).eps))
     p = rank
     if n_components is not None and n_components < 1:
-        p = 1 + int(np.searchsorted(np.cumsum(values) / values.sum(), n_components - 1e-12))
+        enough = (n_components - 1e-12) * values.sum()
+        p = 1 + int(np.searchsorted(np.cumsum(values), enough))
     p = max(1, min(p, rank))
     return vectors[:, :p], values[:p] / max(moments.total()[0] - moments.ddof, 1.0)
 

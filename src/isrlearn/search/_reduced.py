@@ -78,9 +78,10 @@ class Reduced:
             coordinates = Coordinates(eraser, linear)
         if subspace.rank and scale < 1:
             # Erasing changes the rows by a matrix of the subspace's rank.
-            back = (1.0 - scale) * _apply(eraser.basis.T, coordinates.linear)
-            train = train - (self.train @ _cast(eraser.dual, train)) @ _cast(back, train)
-            test = test - (self.test @ _cast(eraser.dual, test)) @ _cast(back, test)
+            basis, dual = eraser.factors(np.float64)
+            back = (1.0 - scale) * _apply(basis.T, coordinates.linear)
+            train = train - (self.train @ _cast(dual, train)) @ _cast(back, train)
+            test = test - (self.test @ _cast(dual, test)) @ _cast(back, test)
         return Erased(coordinates, train, test)
 
 
