@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
 import platform
 import statistics
@@ -67,5 +69,13 @@ def written(title: str, command: str, tables: list[Table], out: Path, notes: lis
         f"scikit-learn {sklearn.__version__}, {os.cpu_count()} cores, {platform.machine()}."
     )
     page = markdown(title, [f"Made by `{command}`.", machine, *notes], tables)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["table", "line", "column", "value"])
+    for table in tables:
+        for i, line in enumerate(table.rows):
+            pairs = zip(table.columns, line, strict=True)
+            writer.writerows([table.title, i, column, value] for column, value in pairs)
+    write_beside(out / "results.csv", text.getvalue().encode())
     write_beside(out / "table.md", page.encode())
     print(page)

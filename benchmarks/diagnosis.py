@@ -164,7 +164,7 @@ def main() -> None:
     found = [answers[i : i + options.seeds] for i in range(0, len(answers), options.seeds)]
     notes = [
         f"Made by `python benchmarks/diagnosis.py --seeds {options.seeds}`.",
-        "Five spurious dimensions, 5,000 samples an environment.",
+        f"Five spurious dimensions, 5,000 samples an environment, {options.seeds} seeds.",
     ]
     page = markdown("What the diagnosis says", notes, [table(found)])
     record = [

@@ -78,10 +78,11 @@ def table(rows: list[dict[str, Any]]) -> Table:
         for method in METHODS:
             of = [r for r in rows if (r["n_environments"], r["method"]) == (E, method)]
             ratio = statistics.median(seconds[E, r["seed"], REFERENCE] / r["seconds"] for r in of)
-            time_taken = statistics.median(r["seconds"] for r in of)
+            times = [r["seconds"] for r in of]
+            taken = f"{statistics.median(times):.3f} ({min(times):.3f} to {max(times):.3f})"
             error = statistics.median(r["error"] for r in of)
-            lines.append([str(E), method, f"{time_taken:.3f}", f"{ratio:.0f} ×", f"{error:.4f}"])
-    columns = ["E", "method", "seconds", "times faster than 10,000 steps", "test error"]
+            lines.append([str(E), method, taken, f"{ratio:.0f} ×", f"{error:.4f}"])
+    columns = ["E", "method", "seconds (range)", "times faster than 10,000 steps", "test error"]
     return Table("Example-3s', medians", columns, lines)
 
 

@@ -10,13 +10,18 @@ Gaussian features, with more features than a cell has rows, and with t₅ tails.
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 
+from isrlearn.benchmarks.files import write_beside
+from isrlearn.benchmarks.tables import Table, markdown
 from isrlearn.core import Moments, covariance_rank, joint_rank, mean_rank, permutation_rank
 from isrlearn.datasets import (
     make_linear_unit_test,
@@ -24,6 +29,7 @@ from isrlearn.datasets import (
     make_regression_unit_test,
 )
 
+Picker = Callable[[dict], bool]
 TESTS = {"mean": mean_rank, "cov": covariance_rank, "joint": joint_rank}
 BINARY = ("2", "2s", "3", "3s", "3'", "3s'")
 ENVIRONMENTS = range(2, 11)
@@ -78,9 +84,8 @@ def ranks(name: str, seed: int, n: int) -> list[dict]:
             wanted = expected(name, method, data.truth, E)
             if wanted is not None:
                 found = TESTS[method](first(moments, E)).rank
-                rows.append(
-                    {"data": name, "E": E, "method": method, "found": found, "expected": wanted}
-                )
+                row = {"data": name, "n_environments": E, "method": method}
+                rows.append(row | {"found": found, "expected": wanted})
     return rows
 
 
@@ -107,59 +112,45 @@ def false_positives(name: str, seed: int) -> list[dict]:
             found = permutation_rank(X, y, e, method=method, random_state=seed).rank
         else:
             found = test(moments).rank
-        rows.append({"data": name, "method": method, "found": found, "expected": 0})
+        row = {"data": name, "n_environments": 4, "method": method}
+        rows.append(row | {"found": found, "expected": 0})
     return rows
 
 
-def share(rows: list[dict]) -> str:
-    """Share of right ranks, and of how many."""
-    if not rows:
-        return "–"
-    right = np.mean([row["found"] == row["expected"] for row in rows])
-    return f"{100 * right:.1f} %"
+def counted(rows: list[dict]) -> list[dict]:
+    """The number of seeds of each answer."""
+    columns = ("data", "n_environments", "method", "expected", "found")
+    seeds = Counter(tuple(row[name] for name in columns) for row in rows)
+    return [dict(zip(columns, key, strict=True)) | {"seeds": n} for key, n in seeds.items()]
 
 
-def tables(found: list[dict], null: list[dict], seeds: int) -> str:
-    """Both tables in Markdown."""
-    names = list(dict.fromkeys(row["data"] for row in found))
-    lines = [
-        "# How many dimensions",
-        "",
-        f"Made by `python benchmarks/rank_accuracy.py --seeds {seeds}`.",
-        "",
-        f"Share of seeds with the identifiable rank, all E from 2 to 10 ({seeds} seeds each):",
-        "",
-        "| data | means | covariances | joint |",
-        "| --- | --- | --- | --- |",
-    ]
-    for name in [*names, "all"]:
-        picked = [row for row in found if name in (row["data"], "all")]
-        cells = [share([row for row in picked if row["method"] == m]) for m in TESTS]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", f"False positives where nothing shifts (level 0.01, {seeds} seeds):", ""]
-    lines += ["| data | means | covariances | joint |", "| --- | --- | --- | --- |"]
-    for name in NULLS:
-        rates = []
+def table(title: str, names: Iterable[str], counts: list[dict], picked: Picker) -> Table:
+    """Share of seeds whose answer is picked: data down, tests across."""
+    lines = []
+    for name in names:
+        lines.append([name])
         for method in TESTS:
-            ranks = [r["found"] for r in null if (r["data"], r["method"]) == (name, method)]
-            rates.append(f"{100 * np.mean(np.array(ranks) > 0):.1f} %")
-        lines.append(f"| {name} | " + " | ".join(rates) + " |")
-    return "\n".join(lines) + "\n"
+            of = [c for c in counts if c["method"] == method and name in (c["data"], "all")]
+            n, right = (sum(c["seeds"] for c in part) for part in (of, filter(picked, of)))
+            lines[-1].append(f"{100 * right / n:.1f} %" if n else "–")
+    return Table(title, ["data", "means", "covariances", "joint"], lines)
 
 
-def counted(rows: list[dict]) -> str:
-    """CSV with the number of seeds of each answer."""
-    seeds = Counter(
-        (r["data"], r.get("E", 4), r["method"], r["expected"], r["found"]) for r in rows
-    )
-    lines = ["data,n_environments,method,expected,found,seeds"]
-    lines += [
-        ",".join(f'"{v}"' if "," in str(v) else str(v) for v in (*k, n)) for k, n in seeds.items()
+def tables(counts: list[dict]) -> list[Table]:
+    """How often the rank is right, and how often something is seen where nothing shifts."""
+    found = [c for c in counts if c["data"] not in NULLS]
+    null = [c for c in counts if c["data"] in NULLS]
+    names = [*dict.fromkeys(c["data"] for c in found), "all"]
+    return [
+        table(
+            "The identifiable rank is found", names, found, lambda c: c["found"] == c["expected"]
+        ),
+        table("A shift is seen where there is none", NULLS, null, lambda c: c["found"] > 0),
     ]
-    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
+    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--samples", type=int, default=10_000)
@@ -172,11 +163,21 @@ def main() -> None:
     found = [row for rows in run(delayed(ranks)(*task) for task in tasks) for row in rows]
     blanks = [(name, seed) for name in NULLS for seed in range(options.seeds)]
     null = [row for rows in run(delayed(false_positives)(*task) for task in blanks) for row in rows]
-    text = tables(found, null, options.seeds)
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "table.md").write_text(text)
-    (options.out / "results.csv").write_text(counted([*found, *null]))
-    print(text)
+    counts = counted([*found, *null])
+    notes = [
+        f"Made by `python benchmarks/rank_accuracy.py --seeds {options.seeds}`.",
+        f"Shares of {options.seeds} seeds: of each data set at each E from 2 to 10, and of each "
+        "data set without a shift (tests at level 0.01; a share of 1 % then has a standard error "
+        f"of {100 * (0.01 * 0.99 / options.seeds) ** 0.5:.1f} points).",
+    ]
+    page = markdown("How many dimensions", notes, tables(counts))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(counts[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(counts)
+    write_beside(options.out / "results.csv", text.getvalue().encode())
+    write_beside(options.out / "table.md", page.encode())
+    print(page)
 
 
 if __name__ == "__main__":

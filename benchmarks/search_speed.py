@@ -121,7 +121,8 @@ def main() -> None:
         f"Made by `python benchmarks/search_speed.py{' --quick' * options.quick}`.",
         f"{n:,} × {d:,} float32 features in groups of 3,498, 184, 56 and 1,057 rows; {n_points} "
         f"settings of `ISRClassifier({METHOD!r})`, {options.folds} folds, "
-        f"Python {platform.python_version()} on {platform.machine()}.",
+        f"seed {options.seed}, one run each; processor time, Python {platform.python_version()} on "
+        f"{platform.machine()}.",
     ]
     page = markdown("Choosing settings", notes, [table(rows)])
     text = io.StringIO()

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from isrlearn import ISRClassifier
 from isrlearn.benchmarks.tables import Table
-from isrlearn.core import Eraser, Moments, fit_logistic, head_coordinates, logistic_head
+from isrlearn.core import Moments, fit_logistic
 
 #: Rows, features, classes, environments: Waterbirds, CelebA, MultiNLI, and a wide table's.
 SHAPES = [
@@ -128,9 +128,11 @@ def _price(quick: bool, repeats: int) -> Table:
     for n, d, K, E in QUICK if quick else SHAPES[:3]:
         X, y, e = embeddings(n, d, K, E)
         ours = ISRClassifier(n_spurious=1, n_components=None, C=C)
+        # Rows of one environment: nothing to compare, the head alone is fitted.
+        alone = ISRClassifier(missing_environments="single", n_spurious=1, n_components=None, C=C)
         found = medians(
             {
-                "head": lambda X=X, y=y: plain_head(X, y),
+                "head": lambda X=X, y=y, alone=alone: alone.fit(X, y),
                 "ours": lambda X=X, y=y, e=e, ours=ours: ours.fit(X, y, environments=e),
             },
             repeats,
@@ -140,16 +142,6 @@ def _price(quick: bool, repeats: int) -> Table:
         lines.append([f"{n:,} × {d:,}", *seconds, f"{more:+.0f} %"])
     columns = ["shape", "same head on all features, s", "ISRClassifier, s", "more"]
     return Table("The price of the removal, without PCA", columns, lines)
-
-
-def plain_head(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The same logistic head on features of which nothing is removed."""
-    if not np.isfinite(X.sum()):
-        raise ValueError("X is not finite")
-    found = Moments.from_data(X, y, np.zeros(len(y), dtype=int), pooled=True)
-    nothing = np.zeros((X.shape[1], 0))
-    eraser = Eraser(nothing, nothing, 1.0, found.total()[1])
-    return logistic_head(X, y, found, head_coordinates(found, eraser), C=C)[0]
 
 
 def head(quick: bool, repeats: int) -> list[Table]:
@@ -231,9 +223,10 @@ def main() -> None:
     chosen = options.parse_args()
     # A contestant that stops early says so in its number of passes.
     warnings.simplefilter("ignore")
-    tables = parts[chosen.part](chosen.quick, 2 if chosen.quick else 5)
+    repeats = 2 if chosen.quick else 5
+    tables = parts[chosen.part](chosen.quick, repeats)
     command = f"python benchmarks/speed.py {chosen.part}{' --quick' * chosen.quick}"
-    notes = ["Medians on the clock; float32 features unless said otherwise."]
+    notes = [f"Medians of {repeats} runs on the clock; float32 features unless said otherwise."]
     written(f"Speed: {chosen.part}", command, tables, chosen.out, notes)
 
 

@@ -122,8 +122,9 @@ def main() -> None:
         f"Made by `python benchmarks/torch_digits.py --seeds {options.seeds} --epochs "
         f"{options.epochs}`.",
         f"A CNN with two convolutions and 32 features, {options.epochs} epochs of Adam on 1,000 "
-        "training images of `load_digits_on_paper`, default parameters of ISR. Each seed draws "
-        "splits, papers and first weights anew. Rows differ in the numbers of the last layer only.",
+        "training images of `load_digits_on_paper`, default parameters of ISR. Each of "
+        f"{options.seeds} seeds draws splits, papers and first weights anew. Rows differ in the "
+        "numbers of the last layer only.",
     ]
     page = markdown("A CNN on digits on paper, post-processed", notes, [table(rows)])
     write_beside(options.out / "results.csv", text.getvalue().encode())

@@ -11,8 +11,11 @@ multiplied by 0.3 they are the wrong ones. Methods that whiten first see no diff
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,21 +32,34 @@ METHODS = {
 FACTORS = (1.0, 0.3)
 
 
-def errors(seed: int) -> list[list[float]]:
-    """Test error of each method (rows) with each factor (columns), told all five dimensions."""
+def measured(seed: int) -> list[dict[str, Any]]:
+    """Test error of each method with each factor, told all five dimensions."""
     splits = make_linear_unit_test("3'", n_environments=2, random_state=seed)
     train, test = splits.train, splits.test
     rows = []
-    for method, variant in METHODS.values():
-        rows.append([])
+    for name, (method, variant) in METHODS.items():
         for factor in FACTORS:
             units = np.repeat([1.0, factor], 5)
             model = ISRClassifier(method, variant=variant, n_spurious=5)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of covariances that hardly differ
                 model.fit(train.X * units, train.y, environments=train.environments)
-            rows[-1].append(1 - model.score(test.X * units, test.y))
+            error = 1 - model.score(test.X * units, test.y)
+            rows.append({"seed": seed, "method": name, "factor": factor, "error": round(error, 6)})
     return rows
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """Mean ± standard error over seeds."""
+    lines = []
+    for name in METHODS:
+        lines.append([name])
+        for factor in FACTORS:
+            found = [r["error"] for r in rows if (r["method"], r["factor"]) == (name, factor)]
+            spread = np.std(found, ddof=1) / np.sqrt(len(found))
+            lines[-1].append(f"{np.mean(found):.3f} ± {spread:.3f}")
+    columns = ["method, told five dimensions", *(f"spurious × {f:g}" for f in FACTORS)]
+    return Table("Test error", columns, lines)
 
 
 def main() -> None:
@@ -52,18 +68,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--out", type=Path, default=Path("isr-bench/units"))
     options = parser.parse_args()
-    found = np.array([errors(seed) for seed in range(options.seeds)])  # (seed, method, factor)
-    mean, error = found.mean(0), found.std(0, ddof=1) / np.sqrt(len(found))
-    lines = [
-        [name, *(f"{m:.3f} ± {s:.3f}" for m, s in zip(mean[i], error[i], strict=True))]
-        for i, name in enumerate(METHODS)
-    ]
-    columns = ["method, told five dimensions", *(f"spurious × {f:g}" for f in FACTORS)]
+    rows = [row for seed in range(options.seeds) for row in measured(seed)]
     notes = [
-        f"Made by `python benchmarks/units.py --seeds {options.seeds}`; mean test error ± standard "
-        "error. Example-3', two environments."
+        f"Made by `python benchmarks/units.py --seeds {options.seeds}`.",
+        f"Example-3', two environments; mean over {options.seeds} seeds ± standard error.",
     ]
-    page = markdown("Units of the features", notes, [Table("Test error", columns, lines)])
+    page = markdown("Units of the features", notes, [table(rows)])
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_beside(options.out / "results.csv", text.getvalue().encode())
     write_beside(options.out / "table.md", page.encode())
     print(page)
 

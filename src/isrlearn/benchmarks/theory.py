@@ -165,7 +165,9 @@ def complexity_json(found: Iterable[Complexity]) -> str:
     return json.dumps([asdict(c) for c in found], indent=1)
 
 
-def write_complexity(found: Iterable[Complexity], out: Path | str, command: str = "") -> list[Path]:
+def write_complexity(
+    found: Iterable[Complexity], out: Path | str, command: str = "", *, n_repeats: int = 20
+) -> list[Path]:
     """Paths of the files written: results.csv, table.md.
 
     Examples
@@ -182,8 +184,8 @@ def write_complexity(found: Iterable[Complexity], out: Path | str, command: str 
     writer.writerows(asdict(c) for c in found)
     notes = [
         "The smallest number of environments at which the largest principal angle between the "
-        f"recovered and the true subspace is at most {ANGLE:g} in every random model, given exact "
-        "moments."
+        f"recovered and the true subspace is at most {ANGLE:g} in each of {n_repeats} random "
+        "models, given exact moments."
     ]
     if command:
         notes.insert(0, f"Made by `{command}`.")

@@ -169,7 +169,7 @@ def theory(
 
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
-        measured.write_complexity(found, out, command_line(context))
+        measured.write_complexity(found, out, command_line(context), n_repeats=repeats)
     if as_json:
         click.echo(measured.complexity_json(found))
     else:

@@ -1,0 +1,184 @@
+"""Numbers in sentences of the README and the documentation, computed from the committed results.
+
+An entry of `quotes.toml` is a part of a sentence with a hole for each number, and an expression in
+the functions below that gives the numbers. The test suite fills the holes and looks for the words
+on the page. Other numbers on the pages are settings and published figures, and listed there too.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from statistics import mean, median, stdev
+from typing import Any
+
+from isrlearn.benchmarks.published import published_results
+from isrlearn.benchmarks.real.paper import paper_score
+
+HERE = Path(__file__).parent
+TABLES = runpy.run_path(str(HERE / "tables.py"))
+read = cache(TABLES["read"])
+Numbers = list[float]
+
+EVERY = range(2, 11)
+SHIFTED = ("3", "3s", "3'", "3s'")
+BIRDS, DIGITS = "Waterbirds-like features", "digits on paper"
+OURS, GUESSED = "`ISRClassifierCV()`", "the same, environments guessed by"
+NULL, WIDE = "d = 10, 1,000 rows a cell", "d = 200, 100 rows a cell"
+
+
+def values(path: str, column: str, **where: object) -> Numbers:
+    """A column of a file of results, in the rows where other columns have the values given."""
+    wanted = {name: str(value) for name, value in where.items()}.items()
+    return [float(row[column]) for row in read(path) if wanted <= row.items()]
+
+
+def cell(folder: str, dataset: str, method: str, E: int, column: str = "mean") -> float:
+    """A number of a synthetic experiment."""
+    where = {"dataset": dataset, "method": method, "n_environments": E}
+    (found,) = values(f"{folder}/summary.csv", column, **where)
+    return found
+
+
+def excess(dataset: str, method: str, E: int, column: str = "excess_mean") -> float:
+    """Error over the oracle's in the linear unit tests."""
+    return cell("linear-unit-tests", dataset, method, E, column)
+
+
+def multiclass(k: int, method: str, E: int) -> float:
+    """Error over the oracle's with k classes."""
+    return cell("multiclass", f"k={k}", method, E, "excess_mean")
+
+
+def anticausal(d_s: int, method: str, E: int) -> float:
+    """Mean squared error in the anti-causal regression."""
+    return cell("regression", f"anticausal-d_s={d_s}", method, E)
+
+
+def ratio(d_s: int, E: int) -> float:
+    """Error of ISR-Regression in units of the oracle's."""
+    return anticausal(d_s, "isr-regression", E) / anticausal(d_s, "oracle", E)
+
+
+def behind(methods: Iterable[str], *, near: bool) -> float:
+    """The most that methods are behind the best, where that is at the oracle or where not."""
+    rows = read("linear-unit-tests/summary.csv")
+    rivals = {row["method"] for row in rows} - {"oracle", "irmv1-best"}
+    gaps = []
+    for dataset in SHIFTED:
+        for E in EVERY:
+            best = min(excess(dataset, rival, E) for rival in rivals)
+            if (best <= 0.01) == near and not (E == 2 and dataset.endswith("'")):
+                gaps += [excess(dataset, method, E) - best for method in methods]
+    return max(gaps)
+
+
+def published(method: str) -> Numbers:
+    """Published errors on Example-2 and 2s."""
+    return [published_results()[data, method, E].mean for data in ("2", "2s") for E in EVERY]
+
+
+def verdicts(column: int, *datasets: str) -> Numbers:
+    """How often methods agree with what is published (2), or the largest difference (3).
+
+    They are read off the page, which another test compares with the results.
+    """
+    page = (TABLES["RESULTS"] / "linear-unit-tests-published/table.md").read_text("utf-8")
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines()]
+    return [float(x[column].split()[0]) for x in lines if x[0] in datasets and len(x) == 4]
+
+
+def units(method: str, factor: float) -> float:
+    """Test error in other units."""
+    return mean(values("units/results.csv", "error", method=method, factor=factor))
+
+
+def faster() -> Numbers:
+    """How many times faster than 10,000 steps of IRMv1 a fit of ISR is."""
+    seconds: dict[tuple[str, str], Numbers] = {}
+    for row in read("isr-vs-irm/results.csv"):
+        seconds.setdefault((row["n_environments"], row["method"]), []).append(float(row["seconds"]))
+    steps = "IRMv1, 10,000 steps of Adam"
+    return [
+        median(slow / fast for slow, fast in zip(seconds[E, steps], times, strict=True))
+        for (E, method), times in seconds.items()
+        if method.startswith("ISR")
+    ]
+
+
+def real(folder: str, score: str, method: str, column: str = "mean") -> Numbers:
+    """A number of each way of training of a benchmark on real data; accuracies in percent."""
+    factor = 100 if score.endswith("accuracy") else 1
+    return [factor * v for v in values(f"{folder}/summary.csv", column, score=score, method=method)]
+
+
+def paper(score: str, method: str = "ISR-Multiclass") -> Numbers:
+    """What the paper prints for Multi-class Coloured MNIST, for each way of training."""
+    ways = ("ERM", "IB-ERM", "IRM", "IB-IRM")
+    return [paper_score("mc_cmnist", "MC-CMNIST", way, score, method).mean for way in ways]
+
+
+def gains(folder: str, score: str, method: str = "isr-regression") -> Numbers:
+    """What a method gains over the network as trained, for each way of training."""
+    return real(folder, score, method, "change")
+
+
+def refit_shares(folder: str, score: str) -> Numbers:
+    """What a new head alone gains, in percent of what it gains with ISR."""
+    pairs = zip(gains(folder, score, "refit"), gains(folder, score), strict=True)
+    return [100 * alone / both for alone, both in pairs]
+
+
+def cnn(last_layer: str) -> Numbers:
+    """The worst group's accuracy of a CNN with a last layer, seed by seed."""
+    return values("torch-digits/results.csv", "worst", model=last_layer)
+
+
+def cnn_gain() -> Numbers:
+    """Mean before and after, mean and deviation of the gain, in how many of how many seeds."""
+    before, after = cnn("trained by ERM"), cnn("ISR, new head")
+    gain = [b - a for a, b in zip(before, after, strict=True)]
+    return [mean(before), mean(after), mean(gain), stdev(gain), sum(g > 0 for g in gain), len(gain)]
+
+
+def worst(data: str, method: str) -> Numbers:
+    """The worst group's accuracy by a method, seed by seed."""
+    return values("worst-group/results.csv", "worst", data=data, method=method)
+
+
+def points_lost(dataset: str, method: str, share: float) -> Numbers:
+    """What the worst group loses if a share of the environments is known, and its half-width."""
+    text = (TABLES["RESULTS"] / "partial-labels/curves.json").read_text("utf-8")
+    key = {"dataset": dataset, "method": method, "fraction": share, "score": "worst group"}
+    (found,) = (c for c in json.loads(text)["curves"] if key.items() <= c.items())
+    return [-100 * found["change"], 100 * found["change_half_width"]]
+
+
+def ranks(method: str, data: str = "") -> float:
+    """Percentage of right ranks where something shifts, or of shifts seen in data without any."""
+    rows = [r for r in read("rank/results.csv") if r["method"] == method]
+    rows = [r for r in rows if (r["data"] == data if data else not r["data"].startswith("d ="))]
+    picked = [r for r in rows if (r["found"] == r["expected"]) != bool(data)]
+    return 100 * sum(int(r["seeds"]) for r in picked) / sum(int(r["seeds"]) for r in rows)
+
+
+def ends(found: Iterable[float]) -> Numbers:
+    """The smallest and the largest."""
+    found = list(found)
+    return [min(found), max(found)]
+
+
+@cache
+def quotes(page: str) -> list[str]:
+    """What a page must say, word for word."""
+    parts = listing()["quotes"].get(page, [])
+    return [one["says"].format(*eval(one["numbers"], dict(globals()))) for one in parts]
+
+
+def listing() -> dict[str, Any]:
+    """What `quotes.toml` holds: quotations, and numbers that are no results, by page."""
+    return tomllib.loads((HERE / "quotes.toml").read_text(encoding="utf-8"))
