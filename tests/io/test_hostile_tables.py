@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import pickle
 import tracemalloc
 import warnings
 import zipfile
@@ -15,6 +17,7 @@ import pytest
 
 import isrlearn
 from isrlearn.cli._app import mistake
+from isrlearn.io import TableError, read_table
 from isrlearn.workflow import fit_table, training_tables
 
 MEGABYTE = 1 << 20
@@ -241,3 +244,27 @@ def test_columns_of_every_type(sample, outcome):
 
     seen = repeat(outcome, 130, 4, mutated)
     assert min(seen.values()) > 10
+
+
+class Bomb:
+    """Tells on itself when it is unpickled."""
+
+    def __reduce__(self):
+        return pytest.fail, ("a pickle was opened",)
+
+
+@pytest.mark.parametrize("place", ["filters", "compressor"])
+def test_pickled_chunks_of_zarr_are_not_opened(tmp_path, place):
+    pytest.importorskip("zarr")
+    codec = {"id": "pickle", "protocol": 5}
+    places = {"filters": None, "compressor": None} | {
+        place: [codec] if place == "filters" else codec
+    }
+    about = {"zarr_format": 2, "shape": [2, 2], "chunks": [2, 2], "dtype": "<f8", "order": "C"}
+    path = tmp_path / "t.zarr"
+    path.mkdir()
+    (path / ".zarray").write_text(json.dumps(about | places | {"fill_value": 0.0}))
+    (path / "0.0").write_bytes(pickle.dumps(Bomb()))
+    # New versions of Zarr know no such numbers; for older ones the message is ours.
+    with pytest.raises(TableError, match="pickle"):
+        read_table(path)

@@ -93,6 +93,7 @@ class ZarrTable(Source):
         self.path = path
         with reading(path, "a Zarr array"):
             self._array = zarr.open_array(str(path), mode="r")
+        _refuse_pickles(self._array.metadata, path)
         if len(self._array.shape) != 2 or 0 in self._array.shape:
             raise TableError(
                 f"{path}: a table must have 2 dimensions, (rows, columns); this array has the "
@@ -122,3 +123,10 @@ class ZarrTable(Source):
                 "file beside it"
             )
         return as_features(self.rows(features)[0 : self._array.shape[0]], self.path), {}
+
+
+def _refuse_pickles(metadata: Any, path: Path) -> None:
+    """An error if chunks are unpickled, as the older of the two formats of Zarr allows."""
+    codecs = [*(getattr(metadata, "filters", None) or ()), getattr(metadata, "compressor", None)]
+    if any(getattr(codec, "codec_id", None) == "pickle" for codec in codecs):
+        raise TableError(f"{path}: its chunks are pickles, which could run any code; none was read")
