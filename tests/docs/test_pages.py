@@ -46,20 +46,35 @@ def test_every_algorithm_names_its_proof():
             assert part in sections[name], (name, part)
 
 
+MAP = (DOCS / "map.md").read_text(encoding="utf-8")
+
+
+def place_of(path):
+    inside = path.startswith(("tests/", "docs/", "examples/"))
+    return (ROOT if inside else SOURCE) / path
+
+
 def test_the_map_names_files_that_exist():
-    text = (DOCS / "map.md").read_text(encoding="utf-8")
-    tables = "\n".join(line for line in text.splitlines() if line.startswith("|"))
-    paths = re.findall(r"`([\w/]+(?:/|\.py|\.html))`", tables)
+    tables = "\n".join(line for line in MAP.splitlines() if line.startswith("|"))
+    paths = re.findall(r"`([\w/]+(?:/|\.\w+))`", tables)
     assert len(paths) > 40
     for path in paths:
-        inside = path.startswith(("tests/", "docs/", "examples/"))
-        assert ((ROOT if inside else SOURCE) / path).exists(), path
+        assert place_of(path).exists(), path
+
+
+def test_the_map_names_what_its_files_hold():
+    """Wherever it says `name` in `file`, the file has that name."""
+    named = re.findall(r"`([\w-]+)` (?:in|of) `([\w/]+\.\w+)`", MAP)
+    assert len(named) > 8
+    for name, path in named:
+        assert name in place_of(path).read_text(encoding="utf-8"), (name, path)
 
 
 def test_the_map_names_every_part():
-    text = (DOCS / "map.md").read_text(encoding="utf-8")
-    parts = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    assert all(f"`{part}/`" in text for part in parts), parts
+    packages = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
+    modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py"}
+    missing = {part for part in packages | modules if f"`{part}`" not in MAP}
+    assert not missing
 
 
 def test_every_page_can_be_found():
