@@ -49,10 +49,17 @@ bench: $(VENV)/.bench-installed
 	set -e; for part in memory dask import; do \
 	  $(BIN)/python benchmarks/scale.py $$part --out $(BENCH_OUT)/$$part $(BENCH_ARGS); done
 
+# Both must hold what is committed, and nothing else.
 dist: $(VENV)/.release-installed
 	rm -rf dist build/tried
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m twine check --strict dist/*
+	mkdir -p build
+	git ls-files | grep -v '^\.ci/\|^\.pre-commit' | LC_ALL=C sort > build/committed.txt
+	tar -tzf dist/*.tar.gz | cut -d/ -f2- | grep -v '^PKG-INFO$$' | LC_ALL=C sort | diff build/committed.txt -
+	$(BIN)/python -m zipfile -l dist/*.whl | sed -n 's,^\(isrlearn/[^ ]*\) .*,src/\1,p' | LC_ALL=C sort \
+	  > build/wheel.txt
+	grep '^src/isrlearn/' build/committed.txt | diff - build/wheel.txt
 	$(PYTHON) -m venv build/tried
 	build/tried/bin/python -m pip --disable-pip-version-check install --quiet "$$(echo dist/*.whl)[cli]"
 	cd build && tried/bin/isr demo
