@@ -57,7 +57,7 @@ def test_three_commands_from_a_table_to_a_report(tmp_path, monkeypatch, capsys):
 
 
 def test_links_lead_somewhere():
-    links = re.findall(r"\]\(([^)#]+)\)", README)
+    links = re.findall(r"\]\(([^)#]+)\)", README) + re.findall(r'src="([^"]+)"', README)
     for link in links:
         assert link.startswith("https://") or (ROOT / link).exists()
     assert links
