@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 
@@ -26,21 +25,28 @@ pytestmark = [
 ]
 
 CHUNKS, ROWS, D = 20, 200, 6
+NEVER = 10**6
 
 
 @pytest.fixture(scope="module")
-def client():
-    with (
-        isr_dask.local_cluster(2) as cluster,
-        cluster.get_client() as client,
-    ):
+def cluster():
+    with isr_dask.local_cluster(2) as cluster, cluster.get_client() as client:
         yield client
+
+
+@pytest.fixture
+def client(cluster):
+    """A client of two workers, whatever the test before did to them."""
+    cluster.wait_for_workers(2, timeout=300)
+    return cluster
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_tasks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_parts, "TASK_BYTES", 8 * D * ROWS * 2)
+        # A machine that is busy enough takes more than a minute to start Python.
+        patch.setattr(_run, "PATIENCE", 600.0)
+        patch.setattr(_parts, "LEAST_BYTES", 8 * D * ROWS * 2)
         yield
 
 
@@ -49,14 +55,27 @@ def labels():
     return codes % 2, codes // 2 % 3
 
 
-def rows(folder: Path, *, seconds: float, deadly: int | None = None):
-    """A Dask array whose chunks are made slowly, each leaving a file for every time."""
+def rows(folder: Path, *, before: int = NEVER, times: int = 1, others: tuple[int, ...] = ()):
+    """A Dask array whose chunks leave a file each time they are begun.
+
+    The chunk that is begun after so many others ends its worker, and other processes first; the
+    same chunk does so as many times as asked for. Nothing depends on how fast anything is.
+    """
 
     def chunk(i):
-        (folder / f"{i}-{time.time_ns()}").touch()
-        if i == deadly:
-            os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(seconds)
+        begun = len(list(folder.glob("*-*")))
+        (folder / f"{i}-{os.getpid()}-{time.time_ns()}").touch()
+        killed = sorted(folder.glob("killed*"))
+        first = not killed and begun >= before
+        again = 0 < len(killed) < times and killed[0].name.endswith(f".{i}")
+        if first or again:
+            try:
+                (folder / f"killed{len(killed)}.{i}").touch(exist_ok=False)
+                # Its own last, or the others would live.
+                for pid in sorted({*others, os.getpid()}, key=os.getpid().__eq__):
+                    os.kill(pid, signal.SIGKILL)
+            except FileExistsError:
+                pass  # the other worker was faster
         rng = np.random.default_rng(i)
         codes = np.arange(i * ROWS, (i + 1) * ROWS)
         X = rng.normal(size=(ROWS, D))
@@ -69,49 +88,53 @@ def rows(folder: Path, *, seconds: float, deadly: int | None = None):
     return da.concatenate(parts)
 
 
-def killed_when(client, folder: Path, made: int, victims: int):
-    """A thread that ends workers as soon as so many chunks have been begun."""
-
-    def watch():
-        deadline = time.monotonic() + 60
-        while len(list(folder.iterdir())) < made and time.monotonic() < deadline:
-            time.sleep(0.01)
-        for pid in list(client.run(os.getpid).values())[:victims]:
-            os.kill(pid, signal.SIGKILL)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    return thread
+def begun(folder: Path) -> int:
+    return len(list(folder.glob("*-*")))
 
 
 @pytest.fixture(scope="module")
-def calm(client, tmp_path_factory):
+def calm(cluster, tmp_path_factory):
     """The fit that nothing disturbed, and how many chunks it made."""
     folder = tmp_path_factory.mktemp("calm")
     y, e = labels()
-    fitted = isr_dask.fit(ISRClassifier(), rows(folder, seconds=0.0), y, environments=e)
-    return fitted, len(list(folder.iterdir()))
+    fitted = isr_dask.fit(ISRClassifier(), rows(folder), y, environments=e)
+    return fitted, begun(folder)
 
 
-# Chunks begun: 8 of 20 are two fifths of the moments' pass, 40 lie in the head's fit.
-@pytest.mark.parametrize(("made", "victims"), [(8, 1), (40, 1), (8, 2)])
-def test_killed_workers_change_no_bit(client, calm, tmp_path, made, victims):
-    expected, begun = calm
+@pytest.mark.parametrize("victims", [1, 2])
+@pytest.mark.parametrize("where", ["moments", "head"])
+def test_killed_workers_change_no_bit(client, calm, tmp_path, where, victims):
+    expected, made = calm
+    assert made >= 3 * CHUNKS  # the moments' pass and two of the head's at least
+    # Two fifths of the moments' pass, or of the head's passes that follow it.
+    before = 2 * CHUNKS // 5 if where == "moments" else CHUNKS + 2 * (made - CHUNKS) // 5
+    pids = tuple(client.run(os.getpid).values())
     y, e = labels()
-    assert begun >= 60  # the moments' pass and two of the head's at least
-    thread = killed_when(client, tmp_path, made, victims)
-    found = isr_dask.fit(ISRClassifier(), rows(tmp_path, seconds=0.03), y, environments=e)
-    thread.join()
-    assert len(list(tmp_path.iterdir())) > begun  # some had to be made again
+    others = pids if victims == 2 else ()
+    found = isr_dask.fit(
+        ISRClassifier(), rows(tmp_path, before=before, others=others), y, environments=e
+    )
+    client.wait_for_workers(2, timeout=300)
+    alive = set(client.run(os.getpid).values())
+    assert len(set(pids) - alive) == victims
+    assert begun(tmp_path) > made  # some chunks had to be made again
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     np.testing.assert_array_equal(found.intercept_, expected.intercept_)
 
 
 def test_a_part_that_always_kills_is_an_error_soon(client, tmp_path):
     y, e = labels()
-    deadly = rows(tmp_path, seconds=0.0, deadly=3)
+    deadly = rows(tmp_path, before=3, times=NEVER)
     with pytest.raises(RuntimeError, match="ended every worker that tried it"):
         isr_dask.fit(ISRClassifier(), deadly, y, environments=e)
+
+
+def test_an_error_of_a_task_is_raised_and_not_waited_for(client):
+    def late():
+        raise TimeoutError("the disk did not answer")
+
+    with pytest.raises(TimeoutError, match="the disk did not answer"):
+        _run.computed([dask.delayed(late)()])
 
 
 def test_workers_have_one_thread_each_and_keep_their_memory(client):
@@ -124,10 +147,9 @@ def test_workers_have_one_thread_each_and_keep_their_memory(client):
 def test_no_workers_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(_run, "PATIENCE", 2.0)
     y, e = labels()
-    chunks = rows(tmp_path, seconds=0.0)
     with (
         isr_dask.local_cluster(0) as cluster,
         cluster.get_client(),
         pytest.raises(RuntimeError, match="has had no workers for 2 seconds"),
     ):
-        isr_dask.fit(ISRClassifier(), chunks, y, environments=e)
+        isr_dask.fit(ISRClassifier(), rows(tmp_path), y, environments=e)

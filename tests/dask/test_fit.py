@@ -41,7 +41,7 @@ def data():
 @pytest.fixture(autouse=True)
 def small_tasks(monkeypatch):
     # Several parts a task and several tasks, as with data that are worth it.
-    monkeypatch.setattr(_parts, "TASK_BYTES", 8 * D * 450)
+    monkeypatch.setattr(_parts, "LEAST_BYTES", 8 * D * 450)
 
 
 @pytest.fixture(params=["synchronous", "threads"])
@@ -83,8 +83,8 @@ def test_moments_are_those_in_memory(collection, data, scheduler, kept):
     *source, weight = collection
     parts = parts_of(*source, weight, None)
     assert (parts.n_rows, parts.n_features) == (N, D)
-    assert len(parts.groups) > 2
-    assert max(map(len, parts.groups)) > 1
+    assert len(parts.groups(moments=True)) > 2
+    assert max(map(len, parts.groups(moments=True))) > 1
     found = moments_of(parts, kept)
     w = None if weight is None else w
     expected = Moments.from_data(X, y, e, pooled=kept.pooled, sample_weight=w)

@@ -18,9 +18,16 @@ ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
 }
 
+#: How long Dask waits for a worker that died before it ends its nanny too, which would have started
+#: it again: with Dask's own 15 seconds a busy machine loses its workers one by one.
+LOST = {"distributed.deploy.lost-worker-timeout": "1h"}
+
 
 def local_cluster(n_workers: int | None = None, **settings: Any) -> Any:
     """A `distributed.LocalCluster` of processes with one thread each, set up for numerical work.
+
+    Workers that die are started again, however long that takes: Dask's configuration
+    ``distributed.deploy.lost-worker-timeout`` is set to an hour in this process.
 
     Parameters
     ----------
@@ -37,6 +44,7 @@ def local_cluster(n_workers: int | None = None, **settings: Any) -> Any:
     """
     from distributed import LocalCluster
 
+    dask.config.set(LOST)  # read whenever a worker is lost
     settings = {"threads_per_worker": 1, "dashboard_address": None} | settings
     with dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT}):
         return LocalCluster(n_workers=n_workers, **settings)

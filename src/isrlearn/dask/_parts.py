@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import dask
 import numpy as np
@@ -15,8 +18,10 @@ from numpy.typing import NDArray
 from isrlearn.core.rows import Rows
 from isrlearn.dask._run import computed
 
-#: Bytes of features, as float64, that a task takes before its sums are handed on.
-TASK_BYTES = 512 << 20
+#: Bytes of features, as float64, that a task takes before its sums are handed on: at least, so that
+#: tasks are worth their scheduling, and at most, whatever its sums take.
+LEAST_BYTES = 64 << 20
+MOST_BYTES = 512 << 20
 
 
 class Sample(NamedTuple):
@@ -30,27 +35,56 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Rows of a collection in parts, grouped into tasks in the order of the rows.
+    """Rows of a collection in parts, in their order.
 
     Parameters
     ----------
-    groups : list of lists
+    parts : list
         What `read` turns into a sample: chunks that Dask will have made, or places in files.
+    lengths : sequence of int
+        How many rows each has.
     read : callable
         Runs inside a task.
-    n_rows : int
     n_features : int
     dtype : dtype
         Of the features: float32 only if all of them are.
     feature_names : tuple of str or None
     """
 
-    groups: list[list[Any]]
+    parts: list[Any] = field(repr=False)
+    lengths: Sequence[int] = field(repr=False)
     read: Callable[[Any], Sample] = field(repr=False)
-    n_rows: int
     n_features: int
     dtype: np.dtype
     feature_names: tuple[str, ...] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are in all."""
+        return sum(self.lengths)
+
+    def groups(self, *, moments: bool) -> list[list[Any]]:
+        """Parts that follow each other, so many a task that their sums are worth handing on.
+
+        No more than that: parts of one group that lie on two workers have to be moved. By size
+        alone, so that sums are the same whatever the cluster.
+        """
+        most = task_bytes(self.n_features) if moments else LEAST_BYTES
+        groups: list[list[Any]] = [[]]
+        size = 0
+        for part, n in zip(self.parts, self.lengths, strict=True):
+            more = 8 * n * self.n_features
+            if groups[-1] and size + more > most:
+                groups.append([])
+                size = 0
+            groups[-1].append(part)
+            size += more
+        return groups
+
+
+def task_bytes(d: int) -> int:
+    """Bytes of features that a task takes for moments: four times what those of 8 cells take."""
+    return max(LEAST_BYTES, min(MOST_BYTES, 4 * 8 * 8 * d * d))
 
 
 def parts_of(X: Any, y: Any, environments: Any, sample_weight: Any, features: Any) -> Parts:
@@ -86,7 +120,7 @@ def _of_array(X: Any, y: Any, environments: Any, sample_weight: Any) -> Parts:
         (chunk, *(None if v is None else v[end - size : end] for v in kept.values()))
         for chunk, size, end in zip(rows, X.chunks[0], ends, strict=True)
     ]
-    return Parts(_grouped(parts, X.chunks[0], d), _read_chunk, n, d, _float(X.dtype))
+    return Parts(parts, X.chunks[0], _read_chunk, d, _float(X.dtype))
 
 
 def _labels(values: Any, name: str, n: int) -> NDArray | None:
@@ -124,11 +158,10 @@ def _of_frame(frame: Any, y: Any, environments: Any, sample_weight: Any, feature
     chunks = frame[[*wanted, *roles]].to_delayed()
     lengths = computed([dask.delayed(len)(chunk) for chunk in chunks])
     parts = [(chunk, wanted, *named.values()) for chunk in chunks]
-    groups = _grouped(parts, lengths, len(wanted))
     kinds = {_float(frame[name].dtype) for name in wanted}
     dtype = kinds.pop() if len(kinds) == 1 else np.dtype(np.float64)
     names = tuple(map(str, wanted))
-    return Parts(groups, _read_frame, sum(lengths), len(wanted), dtype, names)
+    return Parts(parts, lengths, _read_frame, len(wanted), dtype, names)
 
 
 def _read_frame(part: Any) -> Sample:
@@ -154,18 +187,19 @@ def _of_files(
     if len(names) != 1:
         raise ValueError(f"{paths[0]} and other files have different features")
     d = shapes[0][1]
-    step = max(1024, TASK_BYTES // (8 * d))
+    step = max(1024, task_bytes(d) // (8 * d))
+    # A name of its own for each fit: what a worker keeps of the files is of this one.
+    name = uuid4().hex
     parts, lengths = [], []
     for path, (n, *_) in zip(paths, shapes, strict=True):
         for start in range(0, n, step):
             stop = min(start + step, n)
             # Only where to read goes into the graph; the task opens the file by itself.
-            parts.append((path, spec, start, stop))
+            parts.append((path, spec, name, start, stop))
             lengths.append(stop - start)
     kinds = {shape[3] for shape in shapes}
     dtype = kinds.pop() if len(kinds) == 1 else np.dtype(np.float64)
-    groups = _grouped(parts, lengths, d)
-    return Parts(groups, _read_file, sum(lengths), d, dtype, shapes[0][2])
+    return Parts(parts, lengths, _read_file, d, dtype, shapes[0][2])
 
 
 def _shape(path: Path, spec: Any) -> tuple[int, int, tuple[str, ...] | None, np.dtype]:
@@ -185,12 +219,20 @@ def _table(path: Path, spec: Any) -> Any:
 
 
 def _read_file(part: Any) -> Sample:
-    path, spec, start, stop = part
-    table = _table(path, spec)
+    path, spec, name, start, stop = part
+    table = _kept_table(path, spec, name)
     rows = slice(start, stop)
     y = np.zeros(stop - start) if table.y is None else table.y[rows]
     environments = None if table.environments is None else table.environments[rows]
-    return Sample(_Window(table.X, start, stop), y, environments, None)
+    # Rows of Parquet remember where they are: no two tasks may share them.
+    X = copy(table.X) if isinstance(table.X, Rows) else table.X
+    return Sample(_Window(X, start, stop), y, environments, None)
+
+
+@lru_cache(maxsize=2)
+def _kept_table(path: Path, spec: Any, name: str) -> Any:
+    """The table of a file, whose labels are not read anew for every part and every pass."""
+    return _table(path, spec)
 
 
 class _Window(Rows):
@@ -203,19 +245,3 @@ class _Window(Rows):
     def __getitem__(self, rows: slice) -> NDArray:
         start, stop, _ = rows.indices(len(self))
         return np.asarray(self._rows[self._start + start : self._start + max(start, stop)])
-
-
-def _grouped(parts: list[Any], lengths: Sequence[int], d: int) -> list[list[Any]]:
-    """Parts that follow each other, so many a task that their sums are worth handing on.
-
-    By size alone: the same sums whatever the cluster.
-    """
-    groups: list[list[Any]] = [[]]
-    size = 0
-    for part, n in zip(parts, lengths, strict=True):
-        if groups[-1] and size + n * d * 8 > TASK_BYTES:
-            groups.append([])
-            size = 0
-        groups[-1].append(part)
-        size += n * d * 8
-    return groups

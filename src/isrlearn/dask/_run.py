@@ -20,17 +20,12 @@ def computed(tasks: list[Any]) -> list[Any]:
     client = _client()
     if client is None:
         return list(dask.compute(*tasks))
-    from distributed import KilledWorker, wait
+    from distributed import KilledWorker
 
     futures = client.compute(tasks)
-    alone = None
     try:
-        while True:
-            try:
-                wait(futures, timeout=2)
-                return client.gather(futures)
-            except TimeoutError:
-                alone = _checked(client, alone)
+        _wait(client, futures)
+        return [_result(client, future) for future in futures]
     except KilledWorker as error:
         client.cancel(futures)
         raise RuntimeError(
@@ -40,6 +35,34 @@ def computed(tasks: list[Any]) -> list[Any]:
     except BaseException:
         client.cancel(futures)
         raise
+    finally:
+        # Now, not when Python gets to it: a worker that dies would be made to do them again.
+        for future in futures:
+            future.release()
+
+
+def _wait(client: Any, futures: list[Any]) -> None:
+    """Return when all are done, well or not."""
+    from distributed import wait
+
+    alone = None
+    while True:
+        try:
+            wait(futures, timeout=2)
+            return
+        except TimeoutError:
+            alone = _checked(client, alone)
+
+
+def _result(client: Any, future: Any) -> Any:
+    """What a task that is done returned, or raised."""
+    while future.status == "finished":
+        try:
+            return future.result(timeout=PATIENCE)
+        except TimeoutError:
+            # Its worker died since, and nobody else has it: it is made again.
+            _wait(client, [future])
+    return future.result()
 
 
 def _client() -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import dask
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from isrlearn.core._log_loss import ArrayRows, Block, Query, Sums, loss_sums
 from isrlearn.core.heads import Coordinates
@@ -31,7 +32,8 @@ class Kept:
 
 def moments_of(parts: Parts, kept: Kept) -> Moments:
     """Moments of all the parts, merged in the order of the rows."""
-    tasks = [dask.delayed(_group_moments)(parts.read, group, kept) for group in parts.groups]
+    groups = parts.groups(moments=kept.order > 1)
+    tasks = [dask.delayed(_group_moments)(parts.read, group, kept) for group in groups]
     # Pairs of neighbours, again and again: the same sums wherever they are made, and never more
     # than two of them in one place.
     while len(tasks) > 1:
@@ -40,9 +42,15 @@ def moments_of(parts: Parts, kept: Kept) -> Moments:
     return computed(tasks)[0]
 
 
+@cache
+def _threads() -> ThreadpoolController:
+    # To look for the libraries takes milliseconds, and there are many tasks.
+    return ThreadpoolController()
+
+
 def _group_moments(read: Any, group: Sequence[Any], kept: Kept) -> Moments:
     total: Any = 0
-    with threadpool_limits(1):
+    with _threads().limit(limits=1):
         for part in group:
             sample = read(part)
             if len(sample.y):
@@ -92,9 +100,8 @@ class DaskRows:
     def loss_sums(self, query: Query) -> Sums:
         """Sums over all the rows, added in their order."""
         rest = dask.delayed((self, query), traverse=False, pure=False)
-        tasks = [
-            dask.delayed(_group_sums)(self.parts.read, group, rest) for group in self.parts.groups
-        ]
+        groups = self.parts.groups(moments=False)
+        tasks = [dask.delayed(_group_sums)(self.parts.read, group, rest) for group in groups]
         first, *others = computed(tasks)
         for sums in others:
             first = first + sums
@@ -125,5 +132,5 @@ class DaskRows:
 
 def _group_sums(read: Any, group: Sequence[Any], rest: Any) -> Sums:
     rows, query = rest
-    with threadpool_limits(1):
+    with _threads().limit(limits=1):
         return loss_sums((block for part in group for block in rows.blocks(read(part))), query)
