@@ -5,7 +5,8 @@
     python benchmarks/scale.py import
 
 ``memory`` writes a file of 8 GB to the folder of --data, and fits on its memory map in a process of
-its own. ``dask`` compares the processor time of two workers with that of one process.
+its own. ``dask`` compares the processor time of two workers, one BLAS thread each, with
+that of one process, after a first pass that nobody counts.
 """
 
 from __future__ import annotations
@@ -108,6 +109,29 @@ def memory(folder: Path, quick: bool) -> list[Table]:
     return [Table("Memory of a fit on a memory map", columns, lines)]
 
 
+def measured_moments(path: str, repeats: int) -> None:
+    """Print processor seconds of passes over a memory map; runs in a process of its own."""
+    X, labels = np.load(path, mmap_mode="r"), np.load(Path(path).with_suffix(".labels.npz"))
+    y, e, seconds = labels["y"], labels["e"], []
+    for _ in range(repeats + 1):
+        start = time.process_time()
+        Moments.from_data(X, y, e)
+        seconds.append(time.process_time() - start)
+    print(statistics.median(seconds[1:]))
+
+
+def alone(path: Path, repeats: int, threads: int | None) -> float:
+    """Processor seconds of one process, with so many BLAS threads or as many as cores."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"import scale; scale.measured_moments({str(path)!r}, {repeats})"],
+        capture_output=True,
+        check=True,
+        cwd=Path(__file__).parent,
+        env=os.environ | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)}),
+    )
+    return float(run.stdout)
+
+
 def dask(folder: Path, quick: bool) -> list[Table]:
     """Processor seconds of moments by two workers and by one process, and whether they agree."""
     import dask.array as da
@@ -116,34 +140,32 @@ def dask(folder: Path, quick: bool) -> list[Table]:
     from isrlearn.dask._parts import parts_of
     from isrlearn.dask._sums import Kept, moments_of
 
-    n, d = (100_000, 128) if quick else (1_000_000, 256)
+    n, d, repeats = (100_000, 128, 2) if quick else (1_000_000, 256, 5)
     path = folder / "rows.npy"
     y, e = array_on_disk(path, n, d)
     np.savez(path.with_suffix(".labels.npz"), y=y, e=e)
     X = np.load(path, mmap_mode="r")
-    alone = []
-    for _ in range(3):
-        start = time.process_time()
-        here = Moments.from_data(X, y, e)
-        alone.append(time.process_time() - start)
+    here = Moments.from_data(X, y, e)
+    one, all_threads = alone(path, repeats, 1), alone(path, repeats, None)
     lines = []
     kept = Kept(2, False, True, False)
     with local_cluster(2) as cluster, cluster.get_client() as client:
         chunks = da.from_array(np.asarray(X), chunks=(n // 20, -1)).persist()
         for what, source in {
             "file": ([path], "y", "e"),
-            "array in memory": (chunks, y, e),
+            "chunks in memory": (chunks, y, e),
         }.items():
             together = []
-            for _ in range(3):
+            for _ in range(repeats + 1):
                 before = sum(client.run(time.process_time).values())
                 there = moments_of(parts_of(*source, None, None), kept)
                 together.append(sum(client.run(time.process_time).values()) - before)
+            two = statistics.median(together[1:])
             error = np.abs(there.scatter - here.scatter).max() / np.abs(here.scatter).max()
-            seconds = statistics.median(together), statistics.median(alone)
-            line = [what, f"{n:,} × {d}", *(f"{s:.2f}" for s in seconds)]
-            lines.append([*line, f"{seconds[0] / seconds[1]:.2f}", f"{error:.0e}"])
-    columns = ["rows", "shape", "two workers, CPU s", "one process, CPU s", "ratio", "error"]
+            line = [what, f"{n:,} × {d}", f"{two:.2f}", f"{one:.2f}", f"{two / one:.2f}"]
+            lines.append([*line, f"{all_threads:.2f}", f"{two / all_threads:.2f}", f"{error:.0e}"])
+    columns = ["rows", "shape", "two workers, CPU s", "one process, 1 thread, CPU s", "ratio"]
+    columns += ["one process, all threads, CPU s", "ratio to that", "error"]
     return [Table("Moments by Dask", columns, lines)]
 
 
@@ -178,7 +200,12 @@ def main() -> None:
         else:
             tables = {"memory": memory, "dask": dask}[chosen.part](folder, chosen.quick)
     command = f"python benchmarks/scale.py {chosen.part}{' --quick' * chosen.quick}"
-    notes = [f"BLAS threads: {os.environ.get('OMP_NUM_THREADS', 'as many as cores')}."]
+    runs = {"memory": "One run each.", "dask": f"Medians of {2 if chosen.quick else 5} runs."}
+    runs["import"] = f"Medians of {3 if chosen.quick else 11} runs."
+    notes = [
+        runs[chosen.part],
+        f"BLAS threads: {os.environ.get('OMP_NUM_THREADS', 'as many as cores')}.",
+    ]
     written(f"Scale: {chosen.part}", command, tables, chosen.out, notes)
 
 
