@@ -94,3 +94,27 @@ def test_very_wide_rows_need_no_square_matrix():
     assert found.n_spurious_ == 1
     assert abs(found.spurious_basis_[0, 0]) > 0.95
     assert found.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shift", [0.0, 100.0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_wide_rows_need_no_square_matrix(monkeypatch, dtype, shift, n_classes):
+    from isrlearn.estimators import _reading
+
+    rng = np.random.default_rng(4)
+    X = rows_with_decay(500, 600, dtype=dtype, shift=shift)
+    y, e = rng.integers(n_classes, size=500), rng.integers(2, size=500)
+    X[:, 3] += 0.8 * e
+    X[:, 4] += 0.5 * y
+    X[:, 5] = 7.0
+    w = rng.integers(1, 3, 500)
+    fits = []
+    for wide in (True, False):
+        monkeypatch.setattr(_reading, "is_wide", lambda _, wide=wide: wide)
+        found = ISRClassifier(n_spurious=1, n_components=None, C=0.1, group_weight="balanced")
+        found.fit(X, y, environments=e, sample_weight=w)
+        assert (found.moments_.scatter is None) is wide
+        fits.append(found)
+    a, b = (found.decision_function(X.astype(float)) for found in fits)
+    np.testing.assert_allclose(a, b, atol=1e-7 if dtype == np.float64 else 2e-4)

@@ -13,6 +13,8 @@ _BLOCK_BYTES = 1 << 20
 _ENOUGH = 2048
 #: Rows summed in their own precision before the sum goes on in float64.
 _SEGMENT = 256
+#: Slots up to which a product with all of them costs less than gathering rows by slot.
+_FEW_SLOTS = 32
 #: Means so many standard deviations from the origin lose digits when rows are summed as they are.
 _FAR = 8.0
 #: How many times smaller than the variance the square of a small step is.
@@ -154,8 +156,7 @@ class Running:
         # One library for all products of a size: with two in turn, the threads of one would wait
         # actively while the other's work.
         if len(total) <= _NARROW:
-            with np.errstate(over="ignore", invalid="ignore"):
-                product = rows.T @ rows
+            product = rows.T @ rows
             if not _holds(product, rows):
                 product = (wide := rows.astype(np.float64)).T @ wide
             total += product if sign > 0 else -product
@@ -208,10 +209,26 @@ class RunningMeans:
             return
         block = block if block.dtype in _FLOATS else block.astype(np.float64)
         if self._origin is None:
-            self._origin = _origin(block[:_SEGMENT])
+            first = block[0].astype(np.float64)
+            self._origin = first if is_far(block[:_SEGMENT]) else np.zeros_like(first)
         if self._origin.any():
             block = block - self._origin.astype(block.dtype)
         self.count += np.bincount(slots, weight, len(self.count))
+        if len(self.count) <= _FEW_SLOTS:
+            self._add_by_product(block, slots, weight)
+        else:
+            self._add_by_gathering(block, slots, weight)
+
+    def _add_by_product(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
+        """Sum by a product with indicators of the slots, the fastest way where these are few."""
+        for start in range(0, len(block), _SEGMENT):
+            rows = slice(start, start + _SEGMENT)
+            member = (slots[rows] == np.arange(len(self.count))[:, None]).astype(block.dtype)
+            if weight is not None:
+                member *= weight[rows].astype(block.dtype)
+            self._sum += member @ block[rows]
+
+    def _add_by_gathering(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
         order, present, ends = _by_slot(slots, len(self.count))
         # One row of the matrix sums one segment of one slot.
         stops = [
@@ -233,11 +250,10 @@ class RunningMeans:
         return mean if self._origin is None else np.where(some[:, None], mean + self._origin, 0.0)
 
 
-def _origin(rows: NDArray) -> NDArray[np.float64]:
-    """One of the rows where some feature lies far from zero, else zero."""
+def is_far(rows: NDArray) -> bool:
+    """Whether some feature lies so far from zero that sums of its squares would lose digits."""
     mean, deviation = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
-    far = (np.abs(mean) > _FAR * deviation).any()
-    return rows[0].astype(np.float64) if far else np.zeros(rows.shape[1])
+    return bool((np.abs(mean) > _FAR * deviation).any())
 
 
 def _by_slot(slots: NDArray, n_slots: int) -> tuple[NDArray, NDArray, NDArray]:

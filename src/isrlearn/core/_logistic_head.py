@@ -9,12 +9,18 @@ from numpy.typing import DTypeLike, NDArray
 
 from isrlearn.core._accumulate import default_chunk_size
 from isrlearn.core._log_loss import ArrayRows
+from isrlearn.core._minimise import LowRank
+from isrlearn.core._range import CentredRows, leading, start_directions
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.logistic import LogisticFit, fit_logistic, solve_logistic, suits_newton
 from isrlearn.core.moments import Moments
 
 #: Most bytes of rows in a head's coordinates that are kept beside the rows themselves.
 _COPY_BYTES = 256 << 20
+#: Directions of largest variance that the metric of a head on many features knows.
+_LEADING = 64
+#: Standard deviations from the origin up to which products of float32 rows need not be centred.
+_FAR = 8.0
 
 
 def logistic_head(
@@ -64,6 +70,7 @@ def logistic_head(
     ((1, 2), (1,), True)
     """
     K, (n, d), p = len(moments.classes), X.shape, coordinates.n_coordinates
+    scatter: NDArray | LowRank | None
     small = np.dtype(X.dtype) == np.float32
     tol = default_tol(X.dtype) if tol is None else tol
     total = float(n if weight is None else weight.sum())
@@ -82,17 +89,47 @@ def logistic_head(
             max_passes=max_passes,
         )
         return *coordinates.fold(fit.coef, fit.intercept), fit
-    fit = solve_logistic(
-        ArrayRows(X, codes, weight),
-        np.full(p, 1 / C),
-        np.bincount(codes, weight, K).astype(float),
-        coordinates.eraser.center,
-        unit_scatter(moments, coordinates, total),
-        tol=tol,
-        max_passes=max_passes,
-        features=coordinates,
-    )
+    if moments.scatter is None and coordinates.linear.ndim == 1:
+        scatter = _leading_scatter(CentredRows(X, coordinates.eraser.center, weight), coordinates)
+    else:
+        scatter = unit_scatter(moments, coordinates, total)
+    for dtype in (np.float32, np.float64) if small and _is_tame(coordinates) else (np.float64,):
+        fit = solve_logistic(
+            ArrayRows(X, codes, weight, dtype),
+            np.full(p, 1 / C),
+            np.bincount(codes, weight, K).astype(float),
+            coordinates.eraser.center,
+            scatter,
+            tol=tol,
+            max_passes=max_passes,
+            features=coordinates,
+        )
+        if fit.converged:
+            break
     return fit.coef, fit.intercept, fit
+
+
+def _is_tame(coordinates: Coordinates) -> bool:
+    """Whether float32 products lose nothing: no large numbers cancel in these coordinates."""
+    if coordinates.linear.ndim == 2:
+        return False
+    return bool((np.abs(coordinates.eraser.center) * coordinates.linear <= _FAR).all())
+
+
+def _leading_scatter(rows: CentredRows, coordinates: Coordinates) -> LowRank:
+    """Scatter of the rows in standardised coordinates: its leading part, and the rest alike."""
+
+    def times(V: NDArray) -> NDArray:
+        return coordinates.pull(rows.scatter_times(coordinates.lift(V)))
+
+    p = coordinates.n_coordinates
+    k = min(_LEADING, p // 2)
+    basis = np.linalg.qr(times(start_directions(p, k)))[0]
+    vectors, values = leading(times, basis, k, most=1)
+    n = float(rows.shape[0] if rows.weight is None else rows.weight.sum())
+    # Standardised coordinates have unit variance, but for those of which nothing is left.
+    trace = n * np.count_nonzero(coordinates.linear)
+    return LowRank(vectors, values, max(trace - values.sum(), 1e-6 * trace) / (p - k))
 
 
 def _mapped(X: Any, coordinates: Coordinates) -> NDArray:

@@ -25,6 +25,39 @@ _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
+class LowRank:
+    """Symmetric matrix with some known eigenvectors and one value for all other directions.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (p, k)
+    values : ndarray of shape (k,)
+    rest : float
+    """
+
+    vectors: NDArray[np.float64]
+    values: NDArray[np.float64]
+    rest: float
+
+    def __rmul__(self, factor: float) -> LowRank:
+        return LowRank(self.vectors, factor * self.values, factor * self.rest)
+
+    def __matmul__(self, other: NDArray) -> NDArray[np.float64]:
+        known = self.vectors.T @ other
+        return self.rest * other + self.vectors @ ((self.values - self.rest)[:, None] * known)
+
+    @property
+    def T(self) -> LowRank:
+        """Itself: it is symmetric."""
+        return self
+
+    def inverse_root(self, penalty: float) -> LowRank:
+        """Inverse square root of the matrix with a penalty added to its diagonal."""
+        root = 1.0 / np.sqrt(np.append(self.values, self.rest) + penalty)
+        return LowRank(self.vectors, root[:-1], float(root[-1]))
+
+
+@dataclass(frozen=True, eq=False)
 class Point:
     """Coefficients of centred features, intercepts, and what it took to get there."""
 
@@ -67,7 +100,7 @@ def lbfgs(
     objective: LogisticObjective,
     start: Point,
     count: NDArray,
-    scatter: NDArray,
+    scatter: NDArray | LowRank,
     tol: float,
     max_passes: int,
 ) -> Point:
@@ -76,12 +109,15 @@ def lbfgs(
     They come from the scatter of the features (p, p), or its diagonal (p,), as if every row had
     the probabilities of the classes' counts (K,). Where the classes are nearly separated that is
     far from the curvature at the minimum; so after some passes they are made anew, from the
-    curvature at the point reached.
+    curvature at the point reached; not so where the scatter is of low rank, since p is too large
+    for a matrix then.
     """
     share, total = count / count.sum(), float(count.sum())
     bend = (1.0 - share @ share) / objective.n_scores
     metric = _Metric.of(objective, bend * scatter, bend * total, total)
     patience = max(_PATIENCE, objective.n_features // _FEATURES_A_PASS)
+    if isinstance(scatter, LowRank):
+        return _descend(objective, metric, start, tol, max_passes)
     here, stuck = start, 0
     while True:
         before, allowed = here.passes, min(patience, max_passes - here.passes)
@@ -187,17 +223,20 @@ class _Metric:
     """Coordinates u, (kept + 1, m) raveled, with unit curvature if the given one is right."""
 
     kept: NDArray[np.intp]
-    root: NDArray[np.float64]  # (kept, kept) or (kept,)
+    root: NDArray[np.float64] | LowRank  # (kept, kept) or (kept,)
     level: float
     total: float
 
     @classmethod
     def of(
-        cls, objective: LogisticObjective, curvature: NDArray, level: float, total: float
+        cls, objective: LogisticObjective, curvature: NDArray | LowRank, level: float, total: float
     ) -> _Metric:
         """Metric of a loss with this curvature along coefficients and along intercepts."""
         kept, penalty = objective.kept, objective.penalty[objective.kept]
-        if curvature.ndim == 1:
+        root: NDArray | LowRank
+        if isinstance(curvature, LowRank):
+            root = np.sqrt(total) * curvature.inverse_root(float(penalty.mean()))
+        elif curvature.ndim == 1:
             diagonal = curvature[kept] + penalty
             root = np.sqrt(total / np.where(diagonal > 0, diagonal, np.inf))
         else:
@@ -209,14 +248,20 @@ class _Metric:
         """Coefficients and intercepts at u, the start being at zero."""
         u = u.reshape(len(self.kept) + 1, -1)
         V = start.V.copy()
-        V[self.kept] += self.root @ u[:-1] if self.root.ndim == 2 else self.root[:, None] * u[:-1]
+        V[self.kept] += _times(self.root, u[:-1])
         return V, start.b + self.level * u[-1]
 
     def pull(self, at: Value) -> NDArray:
         """Gradient of the mean loss by u."""
-        slope = at.slope[self.kept]
-        slope = self.root.T @ slope if self.root.ndim == 2 else self.root[:, None] * slope
+        slope = _times(self.root.T, at.slope[self.kept])
         return np.concatenate([slope, self.level * at.level[None]]).ravel() / self.total
+
+
+def _times(root: NDArray | LowRank, columns: NDArray) -> NDArray[np.float64]:
+    """A matrix, or a diagonal one given by its diagonal, times some columns."""
+    if isinstance(root, np.ndarray) and root.ndim == 1:
+        return root[:, None] * columns
+    return root @ columns
 
 
 def _newton_step(objective: LogisticObjective, at: Value) -> Point:

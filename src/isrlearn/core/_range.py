@@ -1,14 +1,15 @@
-"""Principal components from the rows themselves, where a d×d matrix would cost more."""
+"""What rows tell without a d×d matrix, where one would cost more: components and variances."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core._accumulate import default_chunk_size
+from isrlearn.core._accumulate import is_far
 
 #: Directions that are carried along beside the wanted ones.
 _MORE = 10
@@ -19,13 +20,83 @@ _WIDE, _THIN = 512, 8
 #: Passes that have to be paid for, and the price of an eigenvector routine a cubed feature, in
 #: units of a float32 multiplication in a large product.
 _PAID, _EIGH = 6, 7.0
+#: Bytes of a block of float32 rows, and its fewest rows.
+_BLOCK_BYTES, _FEWEST_ROWS = 4 << 20, 256
+#: One block in so many is a sample to begin with, where it has so many rows a direction.
+_EVERY, _ROWS_A_DIRECTION = 10, 50
+
+
+def is_wide(d: int) -> bool:
+    """Whether a d×d matrix is worth avoiding."""
+    return d >= _WIDE
 
 
 def prefers_rows(n: float, d: int, p: float | None) -> bool:
     """Whether p principal components of n rows of d features are cheaper from rows than moments."""
-    if p is None or p < 1 or d < _WIDE or p * _THIN > d:
+    if p is None or p < 1 or not is_wide(d) or p * _THIN > d:
         return False
     return 2 * _PAID * 4 * n * (p + _MORE) < n * d + _EIGH * d**2
+
+
+class CentredRows:
+    """Rows less their mean, multiplied block by block in their own precision, never copied whole.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Anything that slices by rows into arrays.
+    center : ndarray of shape (d,)
+        Their mean.
+    weight : ndarray of shape (n,), optional
+        Weights of the rows.
+    """
+
+    def __init__(self, X: Any, center: NDArray, weight: NDArray | None = None) -> None:
+        self.shape, self.weight = X.shape, weight
+        self._X = X
+        dtype = np.float32 if np.dtype(X.dtype) == np.float32 else np.float64
+        self.dtype = np.dtype(dtype)
+        # Rows near the origin need not be moved there: products are corrected instead.
+        moved = is_far(np.asarray(X[:_FEWEST_ROWS], dtype=dtype))
+        self._origin = center.astype(dtype) if moved else None
+        self._center = np.zeros_like(center) if moved else center
+
+    def blocks(self, every: int = 1) -> Iterator[tuple[slice, NDArray]]:
+        """Some rows at a time, and where they lie; one block in so many."""
+        n, d = self.shape
+        step = max(_FEWEST_ROWS, _BLOCK_BYTES // (4 * d))
+        for start in range(0, n, step * every):
+            rows = slice(start, min(start + step, n))
+            block = np.asarray(self._X[rows], dtype=self.dtype)
+            yield rows, block if self._origin is None else block - self._origin
+
+    def images(self, V: NDArray, every: int = 1) -> Iterator[tuple[slice, NDArray, NDArray]]:
+        """Where some rows lie, these rows, and what they are, centred, times V (d, k)."""
+        factor, shift = V.astype(self.dtype), (self._center @ V).astype(self.dtype)
+        for rows, block in self.blocks(every):
+            image = block @ factor
+            image -= shift
+            yield rows, block, image
+
+    def scatter_times(self, V: NDArray, every: int = 1) -> NDArray[np.float64]:
+        """Scatter of the rows times V (d, k), in one pass."""
+        total, level = np.zeros(V.shape), np.zeros(V.shape[1])
+        for rows, block, image in self.images(V, every):
+            if self.weight is not None:
+                image *= self.weight[rows, None].astype(self.dtype)
+            total += block.T @ image
+            level += image.sum(axis=0)
+        return total - np.outer(self._center, level)
+
+    def squares(self) -> NDArray[np.float64]:
+        """Diagonal of the scatter of the rows, (d,), in one pass."""
+        total, count = np.zeros(self.shape[1]), 0.0
+        for rows, block in self.blocks():
+            w = None if self.weight is None else self.weight[rows]
+            count += len(block) if w is None else float(w.sum())
+            left = block if w is None else block * w[:, None].astype(self.dtype)
+            total += np.einsum("ij,ij->j", left, block)
+        return np.maximum(total - count * self._center**2, 0.0)
 
 
 def row_components(
@@ -36,7 +107,8 @@ def row_components(
     Each pass multiplies a block of directions by the scatter of the rows without forming it; the
     answer is the best in the span of all the blocks. Passes end when one adds less than a hundredth
     to the variance held; what is left out then was measured below a thousandth. Directions of
-    nearly equal variance may be mixed with others just beyond the last one.
+    nearly equal variance may be mixed with others just beyond the last one. Where there are rows
+    enough, a sample of them finds the first block.
 
     Parameters
     ----------
@@ -48,56 +120,50 @@ def row_components(
     weight : ndarray of shape (n,), optional
         Weights of the rows.
     """
-    d, p = X.shape[1], n_components
-    start = np.random.default_rng(0).standard_normal((d, p + _MORE))
-    basis = np.linalg.qr(_times_scatter(X, center, start, weight))[0]
+    rows, p = CentredRows(X, center, weight), n_components
+    basis = start_directions(rows.shape[1], p + _MORE)
+    if len(X) >= _EVERY * _ROWS_A_DIRECTION * (p + _MORE):
+        basis = leading(lambda V: rows.scatter_times(V, _EVERY), basis, p + _MORE)[0]
+    else:
+        basis = np.linalg.qr(rows.scatter_times(basis))[0]
+    return leading(rows.scatter_times, basis, p)[0]
+
+
+def start_directions(d: int, k: int) -> NDArray[np.float64]:
+    """Directions (d, k) to begin with, the same every time."""
+    return np.linalg.qr(np.random.default_rng(0).standard_normal((d, k)))[0]
+
+
+def leading(
+    times: Callable[[NDArray], NDArray], basis: NDArray, p: int, most: int = _PASSES
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvectors (d, p) and values (p,) of the largest eigenvalues of a symmetric matrix, about.
+
+    The matrix is known by its products alone; they begin with an orthonormal `basis`.
+    """
+    d = len(basis)
     images = np.empty((d, 0))
-    held, best = 0.0, basis[:, :p]
-    for _ in range(_PASSES):
+    held = 0.0
+    for left in reversed(range(most)):
         block = basis[:, images.shape[1] :]
-        images = np.hstack([images, _times_scatter(X, center, block, weight)])
+        images = np.hstack([images, times(block)])
         inner = basis.T @ images
         last = len(inner) - 1
         values, vectors = linalg.eigh((inner + inner.T) / 2, subset_by_index=[last - p + 1, last])
-        best, before, held = basis @ vectors[:, ::-1], held, float(values.sum())
-        if held - before <= _GAIN * held or 2 * basis.shape[1] > d:
+        before, held = held, float(values.sum())
+        if not left or held - before <= _GAIN * held or 2 * basis.shape[1] > d:
             break
         block = images[:, -block.shape[1] :]
         for _ in range(2):  # once more: what rounding left of the first
             block = block - basis @ (basis.T @ block)
         basis = np.hstack([basis, np.linalg.qr(block)[0]])
-    return best
+    return basis @ vectors[:, ::-1], values[::-1]
 
 
 def projected(X: Any, center: NDArray, components: NDArray) -> NDArray:
     """Centred rows on some directions, in the rows' precision and made block by block."""
-    n, d = X.shape
-    dtype = np.float32 if np.dtype(X.dtype) == np.float32 else np.float64
-    out = np.empty((n, components.shape[1]), dtype=dtype)
-    step = default_chunk_size(d)
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        np.matmul(
-            np.asarray(X[rows], dtype=dtype) - center.astype(dtype),
-            components.astype(dtype),
-            out=out[rows],
-        )
+    rows = CentredRows(X, center)
+    out = np.empty((rows.shape[0], components.shape[1]), dtype=rows.dtype)
+    for where, _, image in rows.images(components):
+        out[where] = image
     return out
-
-
-def _times_scatter(
-    X: Any, center: NDArray, block: NDArray, weight: NDArray | None
-) -> NDArray[np.float64]:
-    """Scatter of the rows about a point times some directions, in one pass."""
-    n, d = X.shape
-    total = np.zeros(block.shape)
-    step = default_chunk_size(d)
-    for start in range(0, n, step):
-        rows = np.asarray(X[start : start + step])
-        rows = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
-        rows = rows - center.astype(rows.dtype)
-        image = rows @ block.astype(rows.dtype)
-        if weight is not None:
-            image *= weight[start : start + step, None].astype(rows.dtype)
-        total += rows.T @ image
-    return total

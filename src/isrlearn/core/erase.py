@@ -56,20 +56,31 @@ class Eraser:
         """Rows of X with the spurious part scaled, in X's own precision."""
         if not self.basis.shape[1]:
             return X.copy()
-        basis, dual = self.factors(X.dtype)
-        center = self.center.astype(X.dtype)
-        coordinates = (X @ dual - center @ dual) * X.dtype.type(self.scale - 1.0)
-        out = coordinates @ basis.T
-        out += X
-        return out
+        return X + self._change(X - self.center.astype(X.dtype))
+
+    def centred(self, X: NDArray) -> NDArray:
+        """Erased rows of X less the centre, in X's own precision."""
+        Z = X - self.center.astype(X.dtype)
+        if self.basis.shape[1]:
+            Z += self._change(Z)
+        return Z
+
+    def _change(self, Z: NDArray) -> NDArray:
+        # Of rows already centred: far from the origin the difference of two products would be
+        # all rounding.
+        basis, dual = self.factors(Z.dtype)
+        return ((Z @ dual) * Z.dtype.type(self.scale - 1.0)) @ basis.T
 
     def factors(self, dtype: DTypeLike) -> tuple[NDArray, NDArray]:
-        """Basis and dual in a precision, in another unit where float32 could not hold them.
+        """Basis and dual in a precision, in other units where float32 could not hold them.
 
         Features of very different scales have a dual of very large entries.
         """
-        largest = np.abs(self.dual).max(initial=1.0)
-        unit = 2.0 ** np.round(np.log2(largest) / 2) if largest > _LARGE else 1.0
+        size = np.abs(self.dual)
+        if size.max(initial=0.0) <= _LARGE:
+            return self.basis.astype(dtype), self.dual.astype(dtype)
+        least = np.where(size > 0, size, np.inf).min(axis=0)
+        unit = 2.0 ** np.round(np.log2(size.max(axis=0)) / 2 + np.log2(least) / 2)
         return (self.basis * unit).astype(dtype), (self.dual / unit).astype(dtype)
 
     def fold(self, coef: ArrayLike, intercept: ArrayLike) -> tuple[NDArray, NDArray]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from isrlearn.core._range import CentredRows
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
 from isrlearn.core.whiten import ROWS_PER_FEATURE, total_whitening
@@ -35,8 +36,7 @@ class Coordinates:
 
     def __call__(self, X: NDArray) -> NDArray:
         """Rows of X in these coordinates."""
-        Z = self.eraser(X)
-        Z -= self.eraser.center.astype(X.dtype)
+        Z = self.eraser.centred(X)
         if self.linear.ndim == 2:
             return Z @ self.linear.astype(X.dtype)
         Z *= self.linear.astype(X.dtype)
@@ -106,22 +106,40 @@ def head_coordinates(
     basis, dual = eraser.basis, eraser.dual
     if components is not None:
         basis, dual = components.T @ basis, components.T @ dual
-    inverse = _inverse_deviation(reduced, basis, dual, 1.0 - eraser.scale)
+    scatter, dof = reduced.total_scatter(), max(reduced.total()[0] - reduced.ddof, 1.0)
+    squares = _erased_squares(np.diag(scatter), scatter @ dual, basis, dual, 1.0 - eraser.scale)
+    inverse = _inverse_deviation(squares, dof)
     return Coordinates(eraser, inverse if components is None else components * inverse)
 
 
-def _inverse_deviation(
-    moments: Moments, basis: NDArray, dual: NDArray, removed: float
+def standardising_coordinates(rows: CentredRows, dof: float, eraser: Eraser) -> Coordinates:
+    """Coordinates for a head on erased features of few rows, without a d×d matrix."""
+    squares = _erased_squares(
+        rows.squares(),
+        rows.scatter_times(eraser.dual),
+        eraser.basis,
+        eraser.dual,
+        1.0 - eraser.scale,
+    )
+    return Coordinates(eraser, _inverse_deviation(squares, dof))
+
+
+def _erased_squares(
+    squares: NDArray, cross: NDArray, basis: NDArray, dual: NDArray, removed: float
 ) -> NDArray[np.float64]:
-    """One over the standard deviation of each erased column; zero where nothing is left."""
-    count, scatter = moments.total()[0], moments.total_scatter()
-    cross = scatter @ dual  # (d, r)
-    before = np.diag(scatter)
-    after = before - 2 * removed * np.einsum("ij,ij->i", cross, basis)
+    """Diagonal of the scatter after the erasure; zero where nothing is left.
+
+    From the diagonal before (d,) and the scatter's products with the dual (d, r).
+    """
+    after = squares - 2 * removed * np.einsum("ij,ij->i", cross, basis)
     after = after + removed**2 * np.einsum("ij,jk,ik->i", basis, dual.T @ cross, basis)
-    real = after > before * _NEGLIGIBLE
-    deviation = np.sqrt(np.where(real, after, 1.0) / max(count - moments.ddof, 1.0))
-    return np.where(real, 1.0 / deviation, 0.0)
+    return np.where(after > squares * _NEGLIGIBLE, after, 0.0)
+
+
+def _inverse_deviation(squares: NDArray, dof: float) -> NDArray[np.float64]:
+    """One over the standard deviation of each column; zero where it is."""
+    real = squares > 0
+    return np.where(real, 1.0 / np.sqrt(np.where(real, squares, 1.0) / dof), 0.0)
 
 
 def lda_head(

@@ -16,7 +16,7 @@ from isrlearn.core._log_loss import (
     SummedRows,
     contrasts,
 )
-from isrlearn.core._minimise import Point, lbfgs, newton
+from isrlearn.core._minimise import LowRank, Point, lbfgs, newton
 from isrlearn.core.moments import Moments
 
 #: Coefficients up to which a Newton step is cheaper than the gradient steps it saves.
@@ -124,7 +124,7 @@ def solve_logistic(
     penalty: NDArray,
     count: NDArray,
     mean: NDArray,
-    scatter: NDArray | None,
+    scatter: NDArray | LowRank | None,
     start: LogisticFit | None = None,
     tol: float = 1e-9,
     max_passes: int = 1000,
@@ -145,7 +145,7 @@ def solve_logistic(
         Rows of each class, or their weight.
     mean : ndarray of shape (p,)
         Of the features, about.
-    scatter : ndarray of shape (p, p) or (p,), or None
+    scatter : ndarray of shape (p, p) or (p,), LowRank or None
         About that mean. None where there are coefficients few enough for Newton's method.
     start : LogisticFit, optional
     tol : float, default=1e-9

@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isrlearn import _validation as check
-from isrlearn.core.heads import head_coordinates, lda_head
+from isrlearn.core._range import CentredRows
+from isrlearn.core.heads import head_coordinates, lda_head, standardising_coordinates
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows
 from isrlearn.estimators._heads import (
@@ -187,8 +188,12 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         moments, reduction = read(recovery, X, y, environments, keep, weight)
         recovery = recovery.settled(moments, X, y, environments)
         components = self._set(recovery, moments, reduction)
-        reduced = None if reduction is None else reduction.moments
-        coordinates = head_coordinates(moments, self.eraser_, components, reduced)
+        if moments.scatter is None and reduction is None:
+            rows, dof = CentredRows(X, self.eraser_.center, weight), moments.total()[0] - 1
+            coordinates = standardising_coordinates(rows, max(dof, 1.0), self.eraser_)
+        else:
+            reduced = None if reduction is None else reduction.moments
+            coordinates = head_coordinates(moments, self.eraser_, components, reduced)
         weights = cell_weights(moments, self.class_weight, self.group_weight)
         weight = row_weights(moments, y, environments, weights, weight)
         if isinstance(self.head, str):

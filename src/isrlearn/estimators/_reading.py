@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from isrlearn import _validation as check
-from isrlearn.core._range import prefers_rows, projected, row_components
+from isrlearn.core._range import is_wide, prefers_rows, projected, row_components
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows
+from isrlearn.core.whiten import ROWS_PER_FEATURE
 
 if TYPE_CHECKING:
     from isrlearn.estimators._recovery import Recovery
@@ -44,6 +45,9 @@ def read(
     """
     d = X.shape[1]
     n = float(len(X) if sample_weight is None else sample_weight.sum())
+    if keep == "pooled" and recovery.least(n, d) == "mean" and n < ROWS_PER_FEATURE * d:
+        # A head alone asks for the scatter, and on few rows only standardises the features.
+        keep = "mean" if is_wide(d) else keep
     if recovery.n_components is None or not prefers_rows(n, d, _FEWEST_COMPONENTS):
         return moments_for(X, y, environments, keep, sample_weight=sample_weight), None
     means = moments_for(X, y, environments, "mean", sample_weight=sample_weight)
