@@ -18,9 +18,7 @@ from isrlearn.core.moments import Moments
 #: Most bytes of rows in a head's coordinates that are kept beside the rows themselves.
 _COPY_BYTES = 256 << 20
 #: Directions of largest variance that the metric of a head on many features knows.
-_LEADING = 64
-#: Standard deviations from the origin up to which products of float32 rows need not be centred.
-_FAR = 8.0
+_LEADING = 128
 
 
 def logistic_head(
@@ -93,27 +91,17 @@ def logistic_head(
         scatter = _leading_scatter(CentredRows(X, coordinates.eraser.center, weight), coordinates)
     else:
         scatter = unit_scatter(moments, coordinates, total)
-    for dtype in (np.float32, np.float64) if small and _is_tame(coordinates) else (np.float64,):
-        fit = solve_logistic(
-            ArrayRows(X, codes, weight, dtype),
-            np.full(p, 1 / C),
-            np.bincount(codes, weight, K).astype(float),
-            coordinates.eraser.center,
-            scatter,
-            tol=tol,
-            max_passes=max_passes,
-            features=coordinates,
-        )
-        if fit.converged:
-            break
+    fit = solve_logistic(
+        ArrayRows(X, codes, weight),
+        np.full(p, 1 / C),
+        np.bincount(codes, weight, K).astype(float),
+        coordinates.eraser.center,
+        scatter,
+        tol=tol,
+        max_passes=max_passes,
+        features=coordinates,
+    )
     return fit.coef, fit.intercept, fit
-
-
-def _is_tame(coordinates: Coordinates) -> bool:
-    """Whether float32 products lose nothing: no large numbers cancel in these coordinates."""
-    if coordinates.linear.ndim == 2:
-        return False
-    return bool((np.abs(coordinates.eraser.center) * coordinates.linear <= _FAR).all())
 
 
 def _leading_scatter(rows: CentredRows, coordinates: Coordinates) -> LowRank:
