@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 if TYPE_CHECKING:
     from isrlearn.core.moments import Moments
-
-#: Smallest sum of squares, and one over the largest, that can itself be squared.
-_LEAST = 1e-150
 
 
 def check_reading(order: Any, chunk_size: Any) -> None:
@@ -41,22 +38,26 @@ def check_finite(mean: NDArray, classes: NDArray, environments: NDArray | None) 
         k, e, j = bad[0]
         where = "unknown" if environments is None else repr(environments.tolist()[e])
         raise ValueError(
-            f"feature {j} holds NaN or infinity in class {classes.tolist()[k]!r}, environment "
-            f"{where}; drop or impute those rows"
+            f"feature {j} holds NaN or infinity (or values too large to be summed) in class "
+            f"{classes.tolist()[k]!r}, environment {where}; drop or impute those rows"
         )
 
 
-def check_spread(scatter: NDArray) -> None:
-    """Raise if the squares of a feature's deviations, or their squares, would leave float64."""
+def check_spread(scatter: NDArray, dtype: DTypeLike) -> None:
+    """Raise if a feature varies so much, or so little, that its type cannot hold what follows.
+
+    That is squares of squares in float64, and the coefficients in float32.
+    """
+    power = 35 if np.dtype(dtype) == np.float32 else 70
     squares = np.einsum("...ii->...i", scatter)
-    fine = (squares == 0) | ((squares >= _LEAST) & (squares <= 1 / _LEAST))
+    fine = (squares == 0) | ((squares >= 10.0 ** (-2 * power)) & (squares <= 10.0 ** (2 * power)))
     if not fine.all():
         j = int(np.argwhere(~fine)[0][-1])
-        large = not squares[..., j].min() < _LEAST
+        large = bool((~fine & ~(squares < 1.0))[..., j].any())
         raise ValueError(
-            f"feature {j} has values too {'large' if large else 'small'} for squares of squares: "
-            "they must be between 1e-70 and 1e70. Give it another unit, for example its "
-            "standard deviation."
+            f"feature {j} has values too {'large' if large else 'small'} to be squared: their "
+            f"spread must lie between 1e-{power} and 1e{power}. Give it another unit, for example "
+            "its standard deviation."
         )
 
 

@@ -7,17 +7,20 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest, mean_rank
 from isrlearn.core.shifts import mean_shifts
-from isrlearn.core.whiten import Whitening, well_sampled, whitening
+from isrlearn.core.whiten import Whitening, well_sampled, whitening, without_rounding
 
 Variant = Literal["pooled", "paper"]
 Rank = int | Literal["auto"]
 
 #: Relative size below which a singular value is rounding, not signal.
 NEGLIGIBLE = 1e-10
+#: Ratio of the scales of two features from which on the smaller needs care.
+_WILD = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +210,23 @@ def oblique(
 ) -> Subspace:
     """Subspace spanned by orthonormal Q of the coordinates, seen from the original features."""
     if coordinates is None:
+        Q = without_rounding(Q)
         return Subspace(Q, Q, spectrum, test)
-    basis, triangle = np.linalg.qr((Q.T @ coordinates.inverse).T)
+    basis, triangle = _orthonormal((Q.T @ coordinates.inverse).T)
     # basis @ dual.T = inverse.T Q Qᵀ factor.T: the projector of the coordinates, mapped back.
     return Subspace(basis, coordinates.factor @ Q @ triangle.T, spectrum, test)
+
+
+def _orthonormal(vectors: NDArray) -> tuple[NDArray, NDArray]:
+    """Orthonormal columns (d, r) and the triangle that takes them to the given ones."""
+    size = np.abs(vectors).max(axis=1, initial=0.0)
+    if not size.any() or size.max() <= _WILD * size[size > 0].min():
+        return np.linalg.qr(vectors)
+    # Beside large features the rows of small ones would be rounding. The largest rows first keep
+    # the triangle exact; it then gives each small row by itself, and the large ones need no more.
+    order = np.argsort(-size)
+    Q, triangle = np.linalg.qr(vectors[order])
+    Q = Q[np.argsort(order)]
+    regular = triangle + np.diag(np.diag(triangle) == 0)
+    exact = linalg.solve_triangular(regular, vectors.T, trans="T").T
+    return np.where(np.abs(exact - Q) < NEGLIGIBLE, exact, Q), triangle

@@ -22,6 +22,8 @@ _FEWEST = 50
 #: Smallest eigenvalue of a correlation matrix taken at face value. Below it a direction has no
 #: variance inside the cells, and only its differences between cells matter.
 _FLOOR = 1e-10
+#: Eigenvalue of a correlation matrix below which a direction holds rounding alone.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +71,14 @@ def whitening(moments: Moments) -> Whitening:
 def total_whitening(moments: Moments) -> Whitening:
     """Whitening by the covariance of all the rows together."""
     covariance = moments.total_scatter() / max(moments.total()[0] - moments.ddof, 1.0)
-    return _whitening_of(covariance, np.diag(covariance))
+    return _whitening_of(covariance, np.diag(covariance), nothing=_ROUNDING)
 
 
-def _whitening_of(covariance: NDArray, variance: NDArray) -> Whitening:
-    """Whitening of a covariance, conditioned by the given variances first."""
+def _whitening_of(covariance: NDArray, variance: NDArray, nothing: float = -np.inf) -> Whitening:
+    """Whitening of a covariance, conditioned by the given variances first.
+
+    Directions whose eigenvalue is at most `nothing` have no part in it.
+    """
     scale = np.sqrt(variance)
     scale = np.where(scale > 0, scale, 1.0)
     correlation = covariance / scale / scale[:, None]
@@ -85,7 +90,8 @@ def _whitening_of(covariance: NDArray, variance: NDArray) -> Whitening:
     if singular:
         values, vectors = linalg.eigh(correlation)
         root = np.sqrt(np.maximum(values, _FLOOR))
-        return Whitening(vectors / root / scale[:, None], (vectors * root).T * scale)
+        factor = np.where(values > nothing, vectors / root, 0.0) / scale[:, None]
+        return Whitening(factor, (vectors * root).T * scale)
     factor = linalg.lapack.dtrtri(lower, lower=True)[0].T
     return Whitening(factor / scale[:, None], lower.T * scale)
 
@@ -113,7 +119,16 @@ def principal_components(
         enough = (n_components - 1e-12) * values.sum()
         p = 1 + int(np.searchsorted(np.cumsum(values), enough))
     p = max(1, min(p, rank))
-    return vectors[:, :p], values[:p] / max(moments.total()[0] - moments.ddof, 1.0)
+    vectors = without_rounding(vectors[:, :p])
+    return vectors, values[:p] / max(moments.total()[0] - moments.ddof, 1.0)
+
+
+def without_rounding(directions: NDArray) -> NDArray[np.float64]:
+    """Orthonormal directions with zeros for entries that are rounding.
+
+    Times a feature of 1e30 such an entry would drown all features of order one.
+    """
+    return np.where(np.abs(directions) > 16 * np.finfo(float).eps, directions, 0.0)
 
 
 def default_components(moments: Moments) -> int | None:

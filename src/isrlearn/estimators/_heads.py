@@ -89,11 +89,13 @@ def _without_rounding(Z: NDArray) -> NDArray:
     """The rows with directions that hold nothing but rounding set to zero.
 
     Of what was erased rounding is left, and a head without a penalty would blow it up: least
-    squares in scikit-learn before 1.9 takes it for a feature.
+    squares in scikit-learn before 1.9 takes it for a feature. In float64: a float32 product has
+    too few digits to tell, and would leave as much rounding again.
     """
-    values, vectors = np.linalg.eigh(Z.T @ Z)
+    wide = Z.astype(np.float64, copy=False)
+    values, vectors = np.linalg.eigh(wide.T @ wide)
     nothing = vectors[:, values <= _ROUNDING**2 * values.max(initial=0.0)]
-    return Z - (Z @ nothing) @ nothing.T if nothing.size else Z
+    return wide - (wide @ nothing) @ nothing.T if nothing.size else Z
 
 
 def _check_affine(fitted: Any, Z: NDArray) -> None:
