@@ -185,6 +185,18 @@ def test_the_same_bits_on_every_scheduler(data):
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
 
 
+def test_parts_of_a_task_are_summed_as_one(data):
+    X, y, e, w = data
+    cuts = [slice(a, b) for a, b in pairwise(CUTS)]
+    samples = [_parts.Sample(X[rows], y[rows], e[rows], w[rows]) for rows in cuts]
+    (whole,) = _parts.joined(samples)
+    np.testing.assert_array_equal(whole.X[100:700], X[100:700])
+    assert [values.tolist() for values in whole[1:]] == [y.tolist(), e.tolist(), w.tolist()]
+    # Joined, NumPy would turn these numbers into text without a word.
+    other = _parts.Sample(X[:5], np.arange(5), e[:5], w[:5])
+    assert len(_parts.joined([*samples, other])) == len(samples) + 1
+
+
 def test_missing_environments_can_be_one(data):
     X, y, *_ = data
     chunks = da.from_array(X, chunks=(400, -1))

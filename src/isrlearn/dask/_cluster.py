@@ -46,7 +46,14 @@ def local_cluster(n_workers: int | None = None, **settings: Any) -> Any:
 
     dask.config.set(LOST)  # read whenever a worker is lost
     settings = {"threads_per_worker": 1, "dashboard_address": None} | settings
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT}):
+    # Dask looks at what every worker does a hundred times a second, for a page nobody opens here.
+    watched = settings["dashboard_address"] is not None
+    with dask.config.set(
+        {
+            "distributed.nanny.pre-spawn-environ": ENVIRONMENT,
+            "distributed.worker.profile.enabled": watched,
+        }
+    ):
         return LocalCluster(n_workers=n_workers, **settings)
 
 

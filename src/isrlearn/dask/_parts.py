@@ -20,8 +20,10 @@ from isrlearn.dask._run import computed
 
 #: Bytes of features, as float64, that a task takes before its sums are handed on: at least, so that
 #: tasks are worth their scheduling, and at most, whatever its sums take.
-LEAST_BYTES = 64 << 20
-MOST_BYTES = 512 << 20
+LEAST_BYTES = 128 << 20
+MOST_BYTES = 1 << 30
+#: Rows of a file that a task reads at least. They lie nowhere yet, and need not fit in memory.
+FILE_ROWS = 1 << 17
 
 
 class Sample(NamedTuple):
@@ -85,6 +87,16 @@ class Parts:
 def task_bytes(d: int) -> int:
     """Bytes of features that a task takes for moments: four times what those of 8 cells take."""
     return max(LEAST_BYTES, min(MOST_BYTES, 4 * 8 * 8 * d * d))
+
+
+def joined(samples: list[Sample]) -> list[Sample]:
+    """The samples as one; as they are, where labels of two of them are of different kinds."""
+    kinds = {(s.y.dtype.kind, s.environments is None or s.environments.dtype.kind) for s in samples}
+    if len(samples) < 2 or len(kinds) > 1:
+        return samples
+    X, *labels = zip(*samples, strict=True)
+    whole: list[Any] = [None if one[0] is None else np.concatenate(one) for one in labels]
+    return [Sample(_Joined(X), *whole)]
 
 
 def parts_of(X: Any, y: Any, environments: Any, sample_weight: Any, features: Any) -> Parts:
@@ -187,7 +199,7 @@ def _of_files(
     if len(names) != 1:
         raise ValueError(f"{paths[0]} and other files have different features")
     d = shapes[0][1]
-    step = max(1024, task_bytes(d) // (8 * d))
+    step = max(FILE_ROWS, LEAST_BYTES // (8 * d))
     # A name of its own for each fit: what a worker keeps of the files is of this one.
     name = uuid4().hex
     parts, lengths = [], []
@@ -233,6 +245,26 @@ def _read_file(part: Any) -> Sample:
 def _kept_table(path: Path, spec: Any, name: str) -> Any:
     """The table of a file, whose labels are not read anew for every part and every pass."""
     return _table(path, spec)
+
+
+class _Joined(Rows):
+    """Rows of several sources, one after the other."""
+
+    def __init__(self, sources: Sequence[Any]) -> None:
+        ends = np.cumsum([len(source) for source in sources]).tolist()
+        self._sources = list(zip(sources, [0, *ends], ends, strict=False))
+        self.shape = ends[-1], sources[0].shape[1]
+        self.dtype = _float(np.result_type(*(source.dtype for source in sources)))
+
+    def __getitem__(self, rows: slice) -> NDArray:
+        start, stop, _ = rows.indices(len(self))
+        found = [
+            np.asarray(source[max(0, start - begin) : stop - begin])
+            for source, begin, end in self._sources
+            if begin < stop and start < end
+        ]
+        block = found[0] if len(found) == 1 else np.concatenate(found)
+        return block.astype(self.dtype, copy=False)
 
 
 class _Window(Rows):

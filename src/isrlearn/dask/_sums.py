@@ -16,7 +16,7 @@ from isrlearn.core._log_loss import ArrayRows, Block, Query, Sums, loss_sums
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.labels import encode
 from isrlearn.core.moments import Moments
-from isrlearn.dask._parts import Parts, Sample
+from isrlearn.dask._parts import Parts, Sample, joined
 from isrlearn.dask._run import computed
 
 
@@ -51,10 +51,9 @@ def _threads() -> ThreadpoolController:
 def _group_moments(read: Any, group: Sequence[Any], kept: Kept) -> Moments:
     total: Any = 0
     with _threads().limit(limits=1):
-        for part in group:
-            sample = read(part)
-            if len(sample.y):
-                total = total + _moments(sample, kept)
+        samples = [sample for sample in map(read, group) if len(sample.y)]
+        for sample in joined(samples):
+            total = total + _moments(sample, kept)
     return total
 
 
