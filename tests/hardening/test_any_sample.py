@@ -301,6 +301,22 @@ def test_features_beyond_all_measure_are_named(dtype, scale, size):
             fitted_to(estimator, X, sample.y, sample.environments)
 
 
+@pytest.mark.parametrize("scale", [2.0**-100, 2.0**100])
+@pytest.mark.parametrize("n_components", [None, 5, "auto"])
+def test_wide_rows_have_any_unit(n_components, scale):
+    """More features than rows, read without a square matrix."""
+    rng = np.random.default_rng(0)
+    y, e = np.arange(200) % 2, np.arange(200) // 2 % 2
+    X = rng.normal(size=(200, 700)) + y[:, None] * 0.1 + e[:, None] * rng.normal(size=700)
+    sample = Sample(X.astype(np.float32), y, e)
+    estimator = ISRClassifier(n_spurious=1, n_components=n_components)
+    a = fitted(estimator, sample)
+    b = fitted(estimator, sample._replace(X=sample.X * np.float32(scale)))
+    expected = scores(a, sample.X)
+    found = scores(b, sample.X * np.float32(scale))
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+
+
 def test_constant_features_have_no_coefficient():
     """Else rounding times their value would move the intercept, and a change of them anything."""
     sample = plain_sample()

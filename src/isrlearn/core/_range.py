@@ -24,6 +24,8 @@ _PAID, _EIGH = 6, 7.0
 _BLOCK_BYTES, _FEWEST_ROWS = 4 << 20, 256
 #: One block in so many is a sample to begin with, where it has so many rows a direction.
 _EVERY, _ROWS_A_DIRECTION = 10, 50
+#: Smallest size of a float32 feature, and one over the largest, whose squares are exact enough.
+_SMALLEST = 1e-15
 
 
 def is_wide(d: int) -> bool:
@@ -54,10 +56,11 @@ class CentredRows:
     def __init__(self, X: Any, center: NDArray, weight: NDArray | None = None) -> None:
         self.shape, self.weight = X.shape, weight
         self._X = X
-        dtype = np.float32 if np.dtype(X.dtype) == np.float32 else np.float64
+        first = np.asarray(X[:_FEWEST_ROWS])
+        dtype = np.float32 if first.dtype == np.float32 and _squares_fit(first) else np.float64
         self.dtype = np.dtype(dtype)
         # Rows near the origin need not be moved there: products are corrected instead.
-        moved = is_far(np.asarray(X[:_FEWEST_ROWS], dtype=dtype))
+        moved = is_far(first.astype(dtype, copy=False))
         self._origin = center.astype(dtype) if moved else None
         self._center = np.zeros_like(center) if moved else center
 
@@ -97,6 +100,12 @@ class CentredRows:
             left = block if w is None else block * w[:, None].astype(self.dtype)
             total += np.einsum("ij,ij->j", left, block)
         return np.maximum(total - count * self._center**2, 0.0)
+
+
+def _squares_fit(rows: NDArray) -> bool:
+    """Whether float32 has room for the squares of all features, and sums of them."""
+    size = np.abs(rows).max(axis=0, initial=0.0)
+    return bool(((size == 0) | ((size > _SMALLEST) & (size < 1 / _SMALLEST))).all())
 
 
 def row_components(
