@@ -360,3 +360,20 @@ def test_searches_are_finite_or_say_why_not(sample, method):
     if model is not None:
         assert is_finite(model.coef_, model.intercept_, scores(model, sample.X))
         assert is_finite(model.cv_results_["mean_worst_group"])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_logarithms_of_probabilities_are_finite_however_sure(n_classes, dtype):
+    sample = plain_sample()
+    y = np.arange(len(sample.y)) % n_classes
+    model = fitted_to(ISRClassifier(), sample.X.astype(dtype), y, sample.environments)
+    X = sample.X.astype(dtype)
+    with nothing_but_advice():
+        np.testing.assert_allclose(
+            model.predict_log_proba(X), np.log(model.predict_proba(X)), atol=1e-5
+        )
+        sure = model.predict_log_proba(X * X.dtype.type(1e6))
+    assert is_finite(sure)
+    assert sure.min() < -1000
+    assert sure.dtype == dtype

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
@@ -276,8 +276,11 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> NDArray:
-        """Logarithm of `predict_proba`."""
-        return np.log(self.predict_proba(X))
+        """Logarithm of `predict_proba`, finite where that has underflowed to zero."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return log_softmax(scores, axis=1)
 
     def _recovery(self) -> Recovery:
         if isinstance(self.head, str):
