@@ -120,7 +120,7 @@ def environments_of_every_type(e, some):
         "list with None": text.tolist(),
         "NaN among numbers": number,
         "NaN among strings": np.where(some, np.nan, e.astype(object)),
-        "dates": np.where(some, np.datetime64("NaT"), dates[codes]),
+        "dates": np.where(some, np.datetime64("NaT", "Y"), dates[codes]),
         "pandas object": pd.Series(text, dtype=object),
         "pandas string": pd.Series(text, dtype="string"),
         "pandas Int64": pd.Series(number).astype("Int64"),
