@@ -17,8 +17,8 @@ _SEGMENT = 256
 _FEW_SLOTS = 32
 #: Means so many standard deviations from the origin lose digits when rows are summed as they are.
 _FAR = 8.0
-#: How many times smaller than the variance the square of a small step is.
-_NEAR = 64.0
+#: How many times the variance the square of a mean may be for rows to stay where they are.
+_NEAR = 4.0
 #: Differences of means that are collected before their scatter is added.
 _WAITING = 64
 #: Rows of a scatter that are added to at a time: no more of the unused triangle than needed.
@@ -36,7 +36,7 @@ def default_chunk_size(n_features: int, slots: int = 1, *, apart: bool = False) 
     With a scatter a slot (`apart`), each slot should have enough of them.
     """
     rows = max(_ENOUGH, _BLOCK_BYTES // (8 * max(1, n_features)), 64 * slots)
-    return max(rows, slots * min(_ENOUGH, 2 * n_features)) if apart else rows
+    return max(rows, slots * min(_ENOUGH, 8 * n_features)) if apart else rows
 
 
 def between(
@@ -61,11 +61,11 @@ def between(
 class Running:
     """Mutable sums of the moments of `n_cells` labelled and `n_other` unlabelled slots.
 
-    Rows of a block are gathered by slot and centred on their slot's mean there, so that every
-    product is one of small numbers; a slot (or, pooled, all of them) is one symmetric product a
-    block, in the rows' own precision, added to a float64 sum. Float32 rows thus give means to
-    about 1e-8 and scatters to about 1e-6 of the features' own spread, however far they lie from
-    the origin, and float64 rows both to rounding.
+    Rows of a block are gathered by slot, and centred on their slot's mean there unless they lie
+    around the origin, so that every product is one of small numbers; a slot (or, pooled, all of
+    them) is one symmetric product a block, in the rows' own precision, added to a float64 sum.
+    Float32 rows thus give means to about 1e-7 and scatters to about 1e-6 of the features' own
+    spread, however far they lie from the origin, and float64 rows both to rounding.
     """
 
     def __init__(self, n_cells: int, n_other: int, d: int, pooled: bool) -> None:
@@ -91,6 +91,8 @@ class Running:
         if not len(block):
             return
         block = block if block.dtype in _FLOATS else block.astype(np.float64)
+        if self.pooled and weight is None and self._add_as_it_lies(block, slots):
+            return
         order, present, ends = _by_slot(slots, len(self.count))
         starts = np.append(0, ends[:-1])
         rows = self._buffer(block)
@@ -106,6 +108,26 @@ class Running:
             mine = np.flatnonzero(targets == target)
             self._add_gram(target, rows[starts[mine[0]] : ends[mine[-1]]])
 
+    def _add_as_it_lies(self, block: NDArray, slots: NDArray) -> bool:
+        """Merge a block by one product, without gathering, if its rows may stay where they are."""
+        count = np.bincount(slots, minlength=len(self.count))
+        present = np.flatnonzero(count)
+        target = self.target[present[0]]
+        if len(present) > _FEW_SLOTS or (self.target[present] != target).any():
+            return False
+        if not self.count[present].all():
+            return False
+        reach = self._reach(target)
+        if (self.mean[present] ** 2 > reach).any():
+            return False
+        means = _slot_sums(block, slots, present) / count[present, None]
+        if not (means**2 <= reach).all():
+            return False
+        for slot, mean in zip(present, means, strict=True):
+            self._move(slot, float(count[slot]), mean, mean)
+        self._add_gram(target, block)
+        return True
+
     def _buffer(self, block: NDArray) -> NDArray:
         """Memory for the rows of a block, the same every time."""
         if self._rows.dtype != block.dtype or len(self._rows) < len(block):
@@ -119,30 +141,37 @@ class Running:
         seen, old = self.count[slot], self.mean[slot]
         count = float(len(rows) if w is None else w.sum())
         w = None if w is None else w.astype(rows.dtype)
-        origin = (old if seen > 0 else _near(block, order)).astype(rows.dtype)
+        origin, reach = None, self._reach(self.target[slot]) if seen > 0 else np.float64(-1.0)
+        if (old**2 > reach).any():
+            origin = (old if seen > 0 else _near(block, order)).astype(rows.dtype)
         step = _gathered(block, order, origin, rows, w) / count
-        mean = origin + step
-        near = seen > 0 and self._is_near(slot, step)
+        mean = step if origin is None else origin + step
+        near = bool((step**2 <= reach).all())
         if not near:
             rows -= step.astype(rows.dtype)
+        self._move(slot, count, mean, step if near else None)
+
+    def _move(self, slot: int, count: float, mean: NDArray, step: NDArray | None) -> None:
+        """Merge the count and mean of new rows, which are multiplied that step off their mean."""
+        seen, old = self.count[slot], self.mean[slot]
         total, move = seen + count, mean - old
         self.count[slot] = total
         if seen == 0:
             self.mean[slot] = mean
             return
-        self.mean[slot] += (count / total) * move
         self._wait(slot, np.sqrt(seen * (count / total)) * move)
-        if near:
+        if step is not None:
             self._wait(slot, np.sqrt(count) * step, sign=-1)
+        self.mean[slot] += (count / total) * move
 
-    def _is_near(self, slot: int, step: NDArray) -> bool:
-        """Whether rows can stay centred on another mean: the squares of this step are small.
+    def _reach(self, target: int) -> NDArray[np.float64]:
+        """Squares of a mean, or of a step, up to which rows need not be moved by it.
 
-        To take them off their products again then loses no digits.
+        Those that are small beside the variances: to take them off the rows' products afterwards
+        then loses no digits.
         """
-        square = np.einsum("ii->i", self.scatter[self.target[slot]])
-        count = self.count[self.target == self.target[slot]].sum()
-        return bool((_NEAR * step**2 * count <= square).all())
+        count = self.count[self.target == target].sum()
+        return _NEAR / count * np.einsum("ii->i", self.scatter[target])
 
     def _wait(self, slot: int, row: NDArray, sign: int = 1) -> None:
         target, waiting = int(self.target[slot]), self._waiting[sign < 0]
@@ -215,18 +244,9 @@ class RunningMeans:
             block = block - self._origin.astype(block.dtype)
         self.count += np.bincount(slots, weight, len(self.count))
         if len(self.count) <= _FEW_SLOTS:
-            self._add_by_product(block, slots, weight)
+            self._sum += _slot_sums(block, slots, np.arange(len(self.count)), weight)
         else:
             self._add_by_gathering(block, slots, weight)
-
-    def _add_by_product(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
-        """Sum by a product with indicators of the slots, the fastest way where these are few."""
-        for start in range(0, len(block), _SEGMENT):
-            rows = slice(start, start + _SEGMENT)
-            member = (slots[rows] == np.arange(len(self.count))[:, None]).astype(block.dtype)
-            if weight is not None:
-                member *= weight[rows].astype(block.dtype)
-            self._sum += member @ block[rows]
 
     def _add_by_gathering(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
         order, present, ends = _by_slot(slots, len(self.count))
@@ -250,6 +270,25 @@ class RunningMeans:
         return mean if self._origin is None else np.where(some[:, None], mean + self._origin, 0.0)
 
 
+def _slot_sums(
+    block: NDArray, slots: NDArray, present: NDArray, weight: NDArray | None = None
+) -> NDArray[np.float64]:
+    """Sums of the rows of some slots: products with their indicators, the fastest way for few."""
+    # The library of the large products, whose threads would otherwise wait actively meanwhile.
+    product = blas.sgemm if block.dtype == np.float32 else blas.dgemm
+    total = np.zeros((len(present), block.shape[1]))
+    for start in range(0, len(block), _SEGMENT):
+        rows = slice(start, start + _SEGMENT)
+        member = (slots[rows] == present[:, None]).astype(block.dtype)
+        if weight is not None:
+            member *= weight[rows].astype(block.dtype)
+        if block.shape[1] <= _NARROW:
+            total += member @ block[rows]
+        else:
+            total += product(1.0, block[rows].T, member.T).T
+    return total
+
+
 def is_far(rows: NDArray) -> bool:
     """Whether some feature lies so far from zero that sums of its squares would lose digits."""
     mean, deviation = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
@@ -266,16 +305,17 @@ def _by_slot(slots: NDArray, n_slots: int) -> tuple[NDArray, NDArray, NDArray]:
 
 
 def _gathered(
-    block: NDArray, order: NDArray, origin: NDArray, out: NDArray, w: NDArray | None
+    block: NDArray, order: NDArray, origin: NDArray | None, out: NDArray, w: NDArray | None
 ) -> NDArray[np.float64]:
-    """Weighted sum of some rows of a block less an origin; the differences go to `out`."""
-    total = np.zeros(len(origin))
+    """Weighted sum of some rows of a block, less an origin if any; these rows go to `out`."""
+    total = np.zeros(block.shape[1])
     # Few rows at a time: what one step leaves in the cache the next one finds there.
     for start in range(0, len(out), _SEGMENT):
         some = slice(start, start + _SEGMENT)
         # Any other mode makes a copy first, in case an index is out of range.
         rows = np.take(block, order[some], axis=0, out=out[some], mode="clip")
-        rows -= origin
+        if origin is not None:
+            rows -= origin
         total += rows.sum(axis=0) if w is None else w[some] @ rows
     return total
 
