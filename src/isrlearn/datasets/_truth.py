@@ -166,9 +166,9 @@ def permute_spurious(data: EnvironmentData, *, random_state: RandomState = None)
     --------
     >>> from isrlearn.datasets import make_linear_unit_test, permute_spurious
     >>> train = make_linear_unit_test("2", n_samples=1000, random_state=0).train
-    >>> agreement = lambda data: ((data.X[:, 5] > 0) == data.y).mean().round(1)
+    >>> agreement = lambda data: round(float(((data.X[:, 5] > 0) == data.y).mean()), 1)
     >>> agreement(train), agreement(permute_spurious(train, random_state=0))
-    (np.float64(1.0), np.float64(0.5))
+    (1.0, 0.5)
     """
     truth = data.truth
     if not isinstance(truth, LinearTruth):

@@ -95,8 +95,8 @@ def load_digits_on_paper(
     >>> splits.train
     EnvironmentData(n_samples=1000, n_features=192, environments=['blue paper', 'yellow paper'])
     >>> odd, yellow = splits.train.y == "odd", splits.train.environments == "yellow paper"
-    >>> (odd == yellow).mean().round(2)
-    np.float64(0.95)
+    >>> round(float((odd == yellow).mean()), 2)
+    0.95
     """
     # Imported here: the package must not pay for scikit-learn until it is used.
     from sklearn.datasets import load_digits
