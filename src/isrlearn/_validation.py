@@ -212,7 +212,8 @@ def check_cells(moments: Moments, classes: NDArray, least: int) -> None:
     """Raise unless every used class has rows enough in every environment."""
     if len(moments.environments) < 2:
         return
-    few = np.argwhere(moments.count[classes] < least)
+    # A population's counts are shares of it: any will do.
+    few = np.argwhere(moments.count[classes] < (least if moments.ddof else np.finfo(float).tiny))
     if len(few):
         k, e = int(classes[few[0][0]]), int(few[0][1])
         n = moments.count[k, e]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -300,3 +301,38 @@ def test_float32_rows_give_the_head_to_float32_digits(monkeypatch, shift):
         assert fit.converged
         scores.append(rows.astype(float) @ coef[0] + intercept)
     np.testing.assert_allclose(scores[0], scores[1], atol=3e-4)
+
+
+@pytest.mark.parametrize("curved", [None, "full", "mean"])
+@pytest.mark.parametrize("K", [2, 3])
+def test_sums_over_parts_add_up(K, curved):
+    Z, codes = features_and_codes(90, 4, K)
+    rng = np.random.default_rng(1)
+    query = _log_loss.Query(
+        rng.normal(size=(4, K - 1)), rng.normal(size=K - 1), Z.mean(axis=0), K, curved
+    )
+    whole, *parts = (
+        _log_loss.loss_sums(ArrayRows(Z[rows], codes[rows]), query)
+        for rows in (slice(None), slice(0, 30), slice(30, None))
+    )
+    for own, other in zip(parts[0] + parts[1], whole, strict=True):
+        if own is None:
+            assert curved is None
+            assert other is None
+        else:
+            np.testing.assert_allclose(own, other, rtol=1e-10)
+
+
+def test_newton_gives_up_inside_a_step_when_its_passes_are_over(monkeypatch):
+    """From a point so far out that the first full step overshoots, with one pass to spare."""
+    monkeypatch.setattr(logistic, "_NEWTON_SIZE", 10**6)
+    Z, codes = features_and_codes(60, 3, 2)
+    best = fit_logistic(Z, codes, 1e-3)
+    far = replace(best, coef=100.0 * best.coef, intercept=100.0 * best.intercept)
+    stopped = fit_logistic(Z, codes, 1e-3, start=far, max_passes=2)
+    assert not stopped.converged
+    assert np.isfinite(stopped.coef).all()
+    # With passes enough it comes back.
+    again = fit_logistic(Z, codes, 1e-3, start=far)
+    assert again.converged
+    np.testing.assert_allclose(again.coef, best.coef, rtol=1e-5)

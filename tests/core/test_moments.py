@@ -518,3 +518,22 @@ def test_integer_labels_are_counted_not_sorted(dtype):
     assert found.classes.tolist() == [0, 1]
     assert found.environments.tolist() == [-3, 5, 10**9]
     assert found.count.tolist() == [[2, 0, 0], [0, 2, 1]]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_of_very_many_cells(dtype, weighted):
+    """With more cells than a product can take at once rows are gathered first."""
+    rng = np.random.default_rng(0)
+    X, e = rng.normal(size=(3000, 3)).astype(dtype) + 100, rng.integers(50, size=3000)
+    weight = rng.integers(4, size=3000).astype(float) if weighted else None
+    found = Moments.from_data(X, None, e, order=1, sample_weight=weight)
+    for i in range(50):
+        rows = e == i
+        w = None if weight is None else weight[rows]
+        np.testing.assert_allclose(
+            found.mean[0, i], np.average(X[rows].astype(float), axis=0, weights=w), rtol=1e-6
+        )
+    nothing = Moments.from_data(X[:0], None, e[:0], order=1)
+    assert nothing.count.size == 0
+    np.testing.assert_array_equal((found + nothing).mean, found.mean)

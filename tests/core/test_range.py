@@ -118,3 +118,16 @@ def test_few_wide_rows_need_no_square_matrix(monkeypatch, dtype, shift, n_classe
         fits.append(found)
     a, b = (found.decision_function(X.astype(float)) for found in fits)
     np.testing.assert_allclose(a, b, atol=1e-7 if dtype == np.float64 else 2e-4)
+
+
+def test_many_rows_begin_with_a_sample_of_them():
+    """One block in ten finds where to begin, and all of them the same directions as before."""
+    rng = np.random.default_rng(0)
+    n, d, p = 7000, 520, 2
+    strong = np.linalg.qr(rng.normal(size=(d, p)))[0]
+    X = rng.normal(size=(n, p)) * [30.0, 20.0] @ strong.T + rng.normal(size=(n, d))
+    X = X.astype(np.float32)
+    center = X.mean(axis=0, dtype=float)
+    found = row_components(X, center, p)
+    expected = np.linalg.eigh(np.cov(X.T.astype(float)))[1][:, ::-1][:, :p]
+    assert principal_angles(found, expected)[0] < 1e-3

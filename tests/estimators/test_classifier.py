@@ -759,3 +759,11 @@ def test_a_head_that_ran_out_of_passes_says_so(monkeypatch, binary):
     X, y, e = binary
     with pytest.warns(ConvergenceWarning, match=r"after \d+ passes .* smaller C than 2"):
         ISRClassifier(C=2.0).fit(X, y, environments=e)
+
+
+def test_exact_covariances_are_compared_without_a_test():
+    """A population has no sampling noise: nothing to warn of, however small the difference."""
+    covariance = np.stack([np.eye(3), np.diag([1.0, 1.0, 1.001])])
+    moments = Moments.population(np.zeros((2, 2, 3)) + np.arange(2)[:, None, None], covariance)
+    model = ISRClassifier("cov", n_spurious=1, head="lda").fit_moments(moments)
+    np.testing.assert_allclose(np.abs(model.spurious_basis_[:, 0]), [0.0, 0.0, 1.0], atol=1e-9)
