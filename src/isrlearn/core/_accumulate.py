@@ -124,7 +124,7 @@ class Running:
         if not (means**2 <= reach).all():
             return False
         for slot, mean in zip(present, means, strict=True):
-            self._move(slot, float(count[slot]), mean, mean)
+            self._move(int(slot), float(count[slot]), mean, mean)
         self._add_gram(target, block)
         return True
 
