@@ -77,7 +77,7 @@ def measured_fit(path: str, head: str) -> None:
 def memory(folder: Path, quick: bool) -> list[Table]:
     """Peaks of anonymous memory of fits on files of growing size."""
     lines = []
-    for gigabytes in (0.25, 0.5) if quick else (1, 8):
+    for gigabytes in (0.05, 0.1) if quick else (1, 8):
         d = 512
         n = int(gigabytes * GIGABYTE / 4 / d)
         path = folder / "rows.npy"
@@ -193,6 +193,8 @@ def main() -> None:
     options.add_argument("part", choices=["memory", "dask", "import"])
     options.add_argument("--data", type=Path, help="folder for large files; default: a new one")
     chosen = options.parse_args()
+    # Before a cluster: it sets the variable for its workers in this process too.
+    threads = os.environ.get("OMP_NUM_THREADS", "as many as cores")
     with tempfile.TemporaryDirectory(dir=chosen.data) as name:
         folder = Path(name)
         if chosen.part == "import":
@@ -202,10 +204,7 @@ def main() -> None:
     command = f"python benchmarks/scale.py {chosen.part}{' --quick' * chosen.quick}"
     runs = {"memory": "One run each.", "dask": f"Medians of {2 if chosen.quick else 5} runs."}
     runs["import"] = f"Medians of {3 if chosen.quick else 11} runs."
-    notes = [
-        runs[chosen.part],
-        f"BLAS threads: {os.environ.get('OMP_NUM_THREADS', 'as many as cores')}.",
-    ]
+    notes = [runs[chosen.part], f"BLAS threads: {threads}."]
     written(f"Scale: {chosen.part}", command, tables, chosen.out, notes)
 
 

@@ -195,11 +195,11 @@ def _gradient(Z: np.ndarray, y: np.ndarray, fit: Any, penalty: float) -> float:
 
 def growth(quick: bool, repeats: int) -> list[Table]:
     """How a fit grows with rows, features and cells."""
-    small, large = (20_000, 200_000) if quick else (100_000, 1_000_000)
+    less = 10 if quick else 1
     cases = {
-        "rows": [(small, 256, 2), (large, 256, 2)],
-        "features": [(20_000, 256, 2), (20_000, 512, 2), (20_000, 1_024, 2)],
-        "cells": [(50_000, 256, 2), (50_000, 256, 10), (50_000, 256, 50)],
+        "rows": [(100_000 // less, 256, 2), (1_000_000 // less, 256, 2)],
+        "features": [(20_000 // less, d, 2) for d in (256, 512, 1_024)],
+        "cells": [(50_000 // less, 256, E) for E in (2, 10, 50)],
     }
     lines = []
     for what, shapes in cases.items():
