@@ -273,6 +273,23 @@ def test_units_of_columns_do_not_matter_where_rows_are_many(exponents, estimator
     np.testing.assert_allclose(found, expected, atol=close * np.abs(expected).max())
 
 
+@SOME
+@given(regressors, st.integers(-100, 100))
+def test_the_unit_of_the_target_does_not_matter(estimator, exponent):
+    sample, unit = plain_sample(), 2.0**exponent
+    y, e = target(sample), sample.environments
+    a, b = fitted_to(estimator, sample.X, y, e), fitted_to(estimator, sample.X, y * unit, e)
+    assert (a is None) == (b is None)
+    if a is not None:
+        np.testing.assert_allclose(b.predict(sample.X) / unit, a.predict(sample.X), atol=1e-9)
+
+
+def test_a_target_beyond_all_measure_is_named():
+    sample = plain_sample()
+    with pytest.raises(ValueError, match="the target has values too large to be squared"):
+        fitted_to(ISRRegressor(), sample.X, 1e80 * target(sample), sample.environments)
+
+
 def plain_sample(n=800) -> Sample:
     """Nothing wrong with it: five features, two of which move between four environments."""
     rng = np.random.default_rng(0)

@@ -43,10 +43,11 @@ def check_finite(mean: NDArray, classes: NDArray, environments: NDArray | None) 
         )
 
 
-def check_spread(scatter: NDArray, dtype: DTypeLike) -> None:
-    """Raise if a feature varies so much, or so little, that its type cannot hold what follows.
+def check_spread(scatter: NDArray, dtype: DTypeLike, n_features: int) -> None:
+    """Raise if a column varies so much, or so little, that its type cannot hold what follows.
 
-    That is squares of squares in float64, and the coefficients in float32.
+    That is squares of squares in float64, and the coefficients in float32. Targets follow the
+    features.
     """
     power = 35 if np.dtype(dtype) == np.float32 else 70
     squares = np.einsum("...ii->...i", scatter)
@@ -54,8 +55,9 @@ def check_spread(scatter: NDArray, dtype: DTypeLike) -> None:
     if not fine.all():
         j = int(np.argwhere(~fine)[0][-1])
         large = bool((~fine & ~(squares < 1.0))[..., j].any())
+        name = f"feature {j}" if j < n_features else "the target"
         raise ValueError(
-            f"feature {j} has values too {'large' if large else 'small'} to be squared: their "
+            f"{name} has values too {'large' if large else 'small'} to be squared: their "
             f"spread must lie between 1e-{power} and 1e{power}. Give it another unit, for example "
             "its standard deviation."
         )

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import _checks
 from isrlearn.core._accumulate import Running, RunningMeans, between, default_chunk_size
@@ -120,11 +120,14 @@ class Moments:
                 block = np.column_stack([block, extra[rows]])
             with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums, and named
                 running.add(block, slots[rows], None if weight is None else weight[rows])
-        return cls._from_running(running, classes, names, getattr(X, "dtype", np.float64))
+        made = cls._from_running(running, classes, names)
+        if isinstance(running, Running):
+            _checks.check_spread(running.scatter, getattr(X, "dtype", np.float64), d)
+        return made
 
     @classmethod
     def _from_running(
-        cls, running: Running | RunningMeans, classes: NDArray, names: NDArray, dtype: DTypeLike
+        cls, running: Running | RunningMeans, classes: NDArray, names: NDArray
     ) -> Moments:
         K, E = len(classes), len(names)
         means = running.mean
@@ -135,7 +138,6 @@ class Moments:
         inner = outer = None
         if isinstance(running, Running):
             inner, outer = running.scatters(K, E)
-            _checks.check_spread(running.scatter, dtype)
         unlabelled = None
         if running.count[rest].any():
             unlabelled = cls(
