@@ -232,15 +232,20 @@ class ParquetTable(Source):
         if self._types.is_floating(kind):
             return np.concatenate([self._numbers(part) for part in parts])
         text = not (self._types.is_integer(kind) or self._types.is_boolean(kind))
-        values: list[Any] = []
-        for part in parts:
-            values += self._listed(part, text)
-        return objects(values) if None in values else as_text(values, self.path, name)
+        # Codes of the few different values, not a Python object for every row.
+        place: dict[Any, int] = {}
+        codes = np.concatenate([self._codes(part, text, place) for part in parts])
+        values = list(place)
+        if None not in place and codes.min(initial=0) >= 0:
+            return as_text(values, self.path, name, len(codes))[codes]
+        return objects([*values, None])[codes]  # -1 is the last
 
-    def _listed(self, part: Any, text: bool) -> list[Any]:
-        """Labels as Python's values; the same text is the same object."""
+    def _codes(self, part: Any, text: bool, place: dict[Any, int]) -> NDArray:
+        """Place of each label among those seen so far, -1 where it is missing."""
         if not self._types.is_dictionary(part.type):
             part = part.dictionary_encode()
         names = part.dictionary
         names = (names.cast(pyarrow().string()) if text else names).to_pylist()
-        return [None if i is None else names[i] for i in part.indices.to_pylist()]
+        own = np.array([place.setdefault(name, len(place)) for name in names] + [-1])
+        # Cast first: codes of some writers have no sign.
+        return own[part.indices.cast(pyarrow().int64()).fill_null(-1).to_numpy()]

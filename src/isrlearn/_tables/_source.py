@@ -115,13 +115,14 @@ def parsed_labels(texts: Sequence[str], path: Path, name: str) -> NDArray:
     return objects([value.get(text) for text in texts])
 
 
-def as_text(values: list[Any], path: Path, name: str) -> NDArray:
-    """An array of the values, unless one long text would make the others as long."""
+def as_text(values: list[Any], path: Path, name: str, n_rows: int | None = None) -> NDArray:
+    """An array of the values, unless one long text would make those of all rows as long."""
+    n = len(values) if n_rows is None else n_rows
     longest = max((len(v) for v in values if isinstance(v, str)), default=0)
-    if 4 * longest * len(values) > _LABEL_BYTES:
+    if 4 * longest * n > _LABEL_BYTES:
         raise TableError(
             f"{path}: column {shown(name)} holds a text of {longest} characters, too long for a "
-            f"label of one of {len(values)} rows"
+            f"label of one of {n} rows"
         )
     return np.array(values)
 
