@@ -17,13 +17,13 @@ _MORE = 10
 _GAIN, _PASSES = 1e-2, 10
 #: Fewest features, and features a component, for which this is considered.
 _WIDE, _THIN = 512, 8
-#: Passes that have to be paid for, and the price of an eigenvector routine a cubed feature, in
-#: units of a float32 multiplication in a large product.
-_PAID, _EIGH = 6, 7.0
+#: Passes that have to be paid for, each a little dearer than its multiplications in one large
+#: product, and the price of an eigenvector routine a cubed feature, in units of these.
+_PAID, _EIGH = 3.5, 7.0
 #: Bytes of a block of float32 rows, and its fewest rows.
 _BLOCK_BYTES, _FEWEST_ROWS = 4 << 20, 256
 #: One block in so many is a sample to begin with, where it has so many rows a direction.
-_EVERY, _ROWS_A_DIRECTION = 10, 50
+_EVERY, _ROWS_A_DIRECTION = 10, 20
 #: Smallest size of a float32 feature, and one over the largest, whose squares are exact enough.
 _SMALLEST = 1e-15
 
@@ -37,7 +37,7 @@ def prefers_rows(n: float, d: int, p: float | None) -> bool:
     """Whether p principal components of n rows of d features are cheaper from rows than moments."""
     if p is None or p < 1 or not is_wide(d) or p * _THIN > d:
         return False
-    return 2 * _PAID * 4 * n * (p + _MORE) < n * d + _EIGH * d**2
+    return _PAID * 4 * n * (p + _MORE) < n * d + _EIGH * d**2
 
 
 class CentredRows:

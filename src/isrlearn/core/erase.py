@@ -83,6 +83,11 @@ class Eraser:
         unit = 2.0 ** np.round(np.log2(size.max(axis=0)) / 2 + np.log2(least) / 2)
         return (self.basis * unit).astype(dtype), (self.dual / unit).astype(dtype)
 
+    def on(self, components: NDArray) -> Eraser:
+        """The same eraser for centred rows on orthonormal directions (d, p) that span its own."""
+        basis, dual = components.T @ self.basis, components.T @ self.dual
+        return Eraser(basis, dual, self.scale, np.zeros(components.shape[1]))
+
     def fold(self, coef: ArrayLike, intercept: ArrayLike) -> tuple[NDArray, NDArray]:
         """Head on x that acts as (coef, intercept) does on the erased x."""
         coef = np.asarray(coef, dtype=float)

@@ -83,7 +83,6 @@ def head_coordinates(
     moments: Moments,
     eraser: Eraser,
     components: NDArray | None = None,
-    reduced: Moments | None = None,
 ) -> Coordinates:
     """Coordinates for a head on erased features, from moments of the features.
 
@@ -95,11 +94,8 @@ def head_coordinates(
         Of the original features.
     components : ndarray of shape (d, p), optional
         Principal directions the head is confined to; the erased subspace lies in their span.
-    reduced : Moments, optional
-        Of the features on those directions, where the moments of all features keep means only.
     """
-    if reduced is None:
-        reduced = moments if components is None else moments.map(components)
+    reduced = moments if components is None else moments.map(components)
     if reduced.ddof == 0 or reduced.total()[0] >= ROWS_PER_FEATURE * reduced.n_features:
         linear = total_whitening(reduced).factor
         return Coordinates(eraser, linear if components is None else components @ linear)

@@ -21,9 +21,7 @@ from isrlearn.core.rows import Rows
 from isrlearn.estimators._heads import (
     cell_weights,
     check_weights,
-    fit_logistic_head,
-    fit_on_rows,
-    in_memory,
+    fit_head,
     row_weights,
 )
 from isrlearn.estimators._reading import Keep, Reduction, affine, moments_for, read
@@ -188,23 +186,26 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         moments, reduction = read(recovery, X, y, environments, keep, weight)
         recovery = recovery.settled(moments, X, y, environments)
         components = self._set(recovery, moments, reduction)
-        if moments.scatter is None and reduction is None:
+        weights = cell_weights(moments, self.class_weight, self.group_weight)
+        own = row_weights(moments, y, environments, weights, weight)
+        if reduction is not None:
+            return self._fit_on_components(*reduction, y, own)
+        if moments.scatter is None:
             rows, dof = CentredRows(X, self.eraser_.center, weight), moments.total()[0] - 1
             coordinates = standardising_coordinates(rows, max(dof, 1.0), self.eraser_)
         else:
-            reduced = None if reduction is None else reduction.moments
-            coordinates = head_coordinates(moments, self.eraser_, components, reduced)
-        weights = cell_weights(moments, self.class_weight, self.group_weight)
-        weight = row_weights(moments, y, environments, weights, weight)
-        if isinstance(self.head, str):
-            self.coef_, self.intercept_ = fit_logistic_head(
-                X, y, moments, coordinates, self.C, weight
-            )
-            return self
-        fitted = fit_on_rows(self.head, in_memory(X, coordinates), y, weight)
-        self.coef_, self.intercept_ = coordinates.fold(
-            np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)
-        )
+            coordinates = head_coordinates(moments, self.eraser_, components)
+        self.coef_, self.intercept_ = fit_head(self.head, X, y, moments, coordinates, self.C, own)
+        return self
+
+    def _fit_on_components(
+        self, components: Any, moments: Moments, rows: Any, y: NDArray, weight: NDArray | None
+    ) -> Self:
+        """Fit the head on rows that are reduced already."""
+        coordinates = head_coordinates(moments, self.eraser_.on(components))
+        coef, intercept = fit_head(self.head, rows, y, moments, coordinates, self.C, weight)
+        self.coef_ = coef @ components.T
+        self.intercept_ = intercept - self.coef_ @ self.eraser_.center
         return self
 
     @available_if(_from_moments)

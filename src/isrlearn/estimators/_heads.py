@@ -26,7 +26,8 @@ _PROBES = 16
 _ROUNDING = 1e-6
 
 
-def fit_logistic_head(
+def fit_head(
+    head: Any,
     X: Any,
     y: NDArray,
     moments: Moments,
@@ -35,6 +36,9 @@ def fit_logistic_head(
     weight: NDArray | None,
 ) -> tuple[NDArray, NDArray]:
     """Coefficients and intercepts in the original features, with a warning if they may be off."""
+    if not isinstance(head, str):
+        fitted = fit_on_rows(head, in_memory(X, coordinates), y, weight)
+        return coordinates.fold(np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_))
     codes = encode(y, moments.classes)[1]
     coef, intercept, fit = logistic_head(X, codes, moments, coordinates, C=C, weight=weight)
     warn_if_unfinished(fit, C)

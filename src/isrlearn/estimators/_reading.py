@@ -24,10 +24,14 @@ _FEWEST_COMPONENTS = 1
 
 
 class Reduction(NamedTuple):
-    """Principal directions (d, p), or None for all features, and the moments on them."""
+    """Principal directions (d, p), or None for all features, and what is known of the rows there.
+
+    The moments, and the rows themselves, less their mean, where the directions came from rows.
+    """
 
     components: NDArray | None
     moments: Moments
+    rows: NDArray | None = None
 
 
 def read(
@@ -52,14 +56,15 @@ def read(
         return moments_for(X, y, environments, keep, sample_weight=sample_weight), None
     means = moments_for(X, y, environments, "mean", sample_weight=sample_weight)
     p = recovery.looked_at(means)
+    if p is None and keep == "mean":
+        return means, None
     if p is None or not prefers_rows(n, d, p):
         return moments_for(X, y, environments, keep, sample_weight=sample_weight), None
     center = means.total()[1]
     components = row_components(X, center, int(p), sample_weight)
-    reduced = moments_for(
-        projected(X, center, components), y, environments, keep, sample_weight=sample_weight
-    )
-    return means, Reduction(components, reduced.moved(center @ components))
+    rows = projected(X, center, components)
+    reduced = moments_for(rows, y, environments, keep, sample_weight=sample_weight)
+    return means, Reduction(components, reduced.moved(center @ components), rows)
 
 
 def affine(estimator: Any, X: Any, coef: NDArray, intercept: NDArray) -> NDArray:

@@ -115,7 +115,7 @@ class Recovery:
         check.check_cells(moments, classes, least=self._rows_a_cell)
         if reduction is None:
             reduction = self._reduction(moments)
-        components, reduced = reduction
+        components, reduced = reduction.components, reduction.moments
         subspace = self._find(reduced, classes)
         if self.test is not None:
             subspace = replace(subspace, rank_test=self.test)
