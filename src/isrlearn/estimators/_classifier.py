@@ -280,8 +280,11 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         """Logarithm of `predict_proba`, finite where that has underflowed to zero."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)
+            both = np.column_stack([-scores, scores])
+            exact, probability = log_expit(both), expit(both)
+        else:
+            exact, probability = log_softmax(scores, axis=1), softmax(scores, axis=1)
+        return np.log(probability, out=exact, where=probability > 0)
 
     def _recovery(self) -> Recovery:
         if isinstance(self.head, str):
