@@ -91,6 +91,8 @@ def logistic_head(
         scatter = _leading_scatter(CentredRows(X, coordinates.eraser.center, weight), coordinates)
     else:
         scatter = unit_scatter(moments, coordinates, total)
+    if small and n * d * 8 <= _COPY_BYTES:
+        X = np.asarray(X[:], dtype=np.float64)  # once, not in every pass
     fit = solve_logistic(
         ArrayRows(X, codes, weight),
         np.full(p, 1 / C),
@@ -149,4 +151,4 @@ def unit_scatter(moments: Moments, coordinates: Coordinates, total: float) -> ND
 
 def default_tol(dtype: DTypeLike) -> float:
     """Distance from the minimum that rows of a type are worth; float32 ones have no more digits."""
-    return 1e-6 if np.dtype(dtype) == np.float32 else 1e-9
+    return 1e-5 if np.dtype(dtype) == np.float32 else 1e-9

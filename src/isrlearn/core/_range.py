@@ -130,17 +130,18 @@ def row_components(
         Weights of the rows.
     """
     rows, p = CentredRows(X, center, weight), n_components
-    basis = start_directions(rows.shape[1], p + _MORE)
+    start = start_directions(rows.shape[1], p + _MORE)
     if len(X) >= _EVERY * _ROWS_A_DIRECTION * (p + _MORE):
+        basis = np.linalg.qr(rows.scatter_times(start, _EVERY))[0]
         basis = leading(lambda V: rows.scatter_times(V, _EVERY), basis, p + _MORE)[0]
     else:
-        basis = np.linalg.qr(rows.scatter_times(basis))[0]
+        basis = np.linalg.qr(rows.scatter_times(start))[0]
     return leading(rows.scatter_times, basis, p)[0]
 
 
 def start_directions(d: int, k: int) -> NDArray[np.float64]:
     """Directions (d, k) to begin with, the same every time."""
-    return np.linalg.qr(np.random.default_rng(0).standard_normal((d, k)))[0]
+    return np.random.default_rng(0).standard_normal((d, k))
 
 
 def leading(
