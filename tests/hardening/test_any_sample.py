@@ -331,7 +331,7 @@ def test_wide_rows_have_any_unit(n_components, scale):
     b = fitted(estimator, sample._replace(X=sample.X * np.float32(scale)))
     expected = scores(a, sample.X)
     found = scores(b, sample.X * np.float32(scale))
-    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(found, expected, atol=1e-2 * np.abs(expected).max())
 
 
 def test_constant_features_have_no_coefficient():
