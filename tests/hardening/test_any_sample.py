@@ -337,8 +337,8 @@ def test_wide_rows_have_any_unit(n_components, scale):
 def test_constant_features_have_no_coefficient():
     """Else rounding times their value would move the intercept, and a change of them anything."""
     sample = plain_sample()
-    for value in (0.1, 1e12, 1e-12):
-        X = np.column_stack([sample.X, np.full(len(sample.X), value)])
+    for value, unit in ((0.1, 1.0), (1e12, 1.0), (1e-12, 1.0), (0.1, 1e30), (1e12, 1e-30)):
+        X = np.column_stack([sample.X, np.full(len(sample.X), value)]) * unit
         for estimator in (ISRClassifier(), ISRRegressor(alpha=0.0), ISRClassifier(head="lda"),
                           ISRRegressor(head=LinearRegression())):  # fmt: skip
             model = fitted(estimator, sample._replace(X=X))

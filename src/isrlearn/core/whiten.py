@@ -77,11 +77,12 @@ def total_whitening(moments: Moments) -> Whitening:
 def _whitening_of(covariance: NDArray, variance: NDArray, nothing: float = -np.inf) -> Whitening:
     """Whitening of a covariance, conditioned by the given variances first.
 
-    Directions whose eigenvalue is at most `nothing` have no part in it.
+    Features without variance, and directions whose eigenvalue is at most `nothing`, have no part
+    in it: times a large constant even rounding would be large.
     """
     scale = np.sqrt(variance)
-    scale = np.where(scale > 0, scale, 1.0)
-    correlation = covariance / scale / scale[:, None]
+    inverse_scale = 1.0 / np.where(scale > 0, scale, np.inf)
+    correlation = covariance * inverse_scale * inverse_scale[:, None]
     try:
         lower = linalg.cholesky(correlation, lower=True)
         singular = np.diag(lower).min() ** 2 < _FLOOR
@@ -90,10 +91,10 @@ def _whitening_of(covariance: NDArray, variance: NDArray, nothing: float = -np.i
     if singular:
         values, vectors = linalg.eigh(correlation)
         root = np.sqrt(np.maximum(values, _FLOOR))
-        factor = np.where(values > nothing, vectors / root, 0.0) / scale[:, None]
+        factor = np.where(values > nothing, vectors / root, 0.0) * inverse_scale[:, None]
         return Whitening(factor, (vectors * root).T * scale)
     factor = linalg.lapack.dtrtri(lower, lower=True)[0].T
-    return Whitening(factor / scale[:, None], lower.T * scale)
+    return Whitening(factor * inverse_scale[:, None], lower.T * scale)
 
 
 def principal_components(
