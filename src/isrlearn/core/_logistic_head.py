@@ -151,4 +151,4 @@ def unit_scatter(moments: Moments, coordinates: Coordinates, total: float) -> ND
 
 def default_tol(dtype: DTypeLike) -> float:
     """Distance from the minimum that rows of a type are worth; float32 ones have no more digits."""
-    return 1e-5 if np.dtype(dtype) == np.float32 else 1e-9
+    return 1e-6 if np.dtype(dtype) == np.float32 else 1e-9
