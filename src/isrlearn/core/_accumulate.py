@@ -11,8 +11,8 @@ from scipy.linalg import blas
 _BLOCK_BYTES = 1 << 20
 #: Rows of a product that make adding it to its float64 sum cheap.
 _ENOUGH = 2048
-#: Rows summed in their own precision before the sum goes on in float64.
-_SEGMENT = 256
+#: Rows summed in their own precision before the sum goes on in float64; more in a product.
+_SEGMENT, _LONG_SEGMENT = 256, 1024
 #: Slots up to which a product with all of them costs less than gathering rows by slot.
 _FEW_SLOTS = 32
 #: Means so many standard deviations from the origin lose digits when rows are summed as they are.
@@ -120,7 +120,7 @@ class Running:
         reach = self._reach(target)
         if (self.mean[present] ** 2 > reach).any():
             return False
-        means = _slot_sums(block, slots, present) / count[present, None]
+        means = _slot_sums(block, slots, len(count))[present] / count[present, None]
         if not (means**2 <= reach).all():
             return False
         for slot, mean in zip(present, means, strict=True):
@@ -243,24 +243,7 @@ class RunningMeans:
         if self._origin.any():
             block = block - self._origin.astype(block.dtype)
         self.count += np.bincount(slots, weight, len(self.count))
-        if len(self.count) <= _FEW_SLOTS:
-            self._sum += _slot_sums(block, slots, np.arange(len(self.count)), weight)
-        else:
-            self._add_by_gathering(block, slots, weight)
-
-    def _add_by_gathering(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
-        order, present, ends = _by_slot(slots, len(self.count))
-        # One row of the matrix sums one segment of one slot.
-        stops = [
-            np.append(np.arange(a + _SEGMENT, b, _SEGMENT), b)
-            for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)
-        ]
-        owner = np.repeat(present, [len(stop) for stop in stops])
-        w = np.ones(len(block)) if weight is None else weight[order]
-        parts = (w.astype(block.dtype), order, np.concatenate([[0], *stops]))
-        sums = sparse.csr_array(parts, shape=(len(owner), len(block))) @ block
-        for slot, part in zip(owner, sums, strict=True):
-            self._sum[slot] += part
+        self._sum += _slot_sums(block, slots, len(self.count), weight)
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -271,22 +254,40 @@ class RunningMeans:
 
 
 def _slot_sums(
-    block: NDArray, slots: NDArray, present: NDArray, weight: NDArray | None = None
+    block: NDArray, slots: NDArray, n_slots: int, weight: NDArray | None = None
 ) -> NDArray[np.float64]:
-    """Sums of the rows of some slots: products with their indicators, the fastest way for few."""
-    # The library of the large products, whose threads would otherwise wait actively meanwhile.
-    product = blas.sgemm if block.dtype == np.float32 else blas.dgemm
-    total = np.zeros((len(present), block.shape[1]))
-    for start in range(0, len(block), _SEGMENT):
-        rows = slice(start, start + _SEGMENT)
+    """Weighted sums of the rows of each slot, (n_slots, d)."""
+    total = np.zeros((n_slots, block.shape[1]))
+    present = np.flatnonzero(np.bincount(slots, minlength=n_slots))
+    if block.shape[1] > _NARROW or len(present) > _FEW_SLOTS:
+        owner, sums = _gathered_sums(block, slots, n_slots, weight)
+        for slot, part in zip(owner, sums, strict=True):
+            total[slot] += part
+        return total
+    # A product with the slots' indicators is the fastest way to read short rows.
+    for start in range(0, len(block), _LONG_SEGMENT):
+        rows = slice(start, start + _LONG_SEGMENT)
         member = (slots[rows] == present[:, None]).astype(block.dtype)
         if weight is not None:
             member *= weight[rows].astype(block.dtype)
-        if block.shape[1] <= _NARROW:
-            total += member @ block[rows]
-        else:
-            total += product(1.0, block[rows].T, member.T).T
+        total[present] += member @ block[rows]
     return total
+
+
+def _gathered_sums(
+    block: NDArray, slots: NDArray, n_slots: int, weight: NDArray | None
+) -> tuple[NDArray, NDArray]:
+    """Sums of rows of the same slot, so many at a time, and the slots they belong to."""
+    order, present, ends = _by_slot(slots, n_slots)
+    # One row of the matrix sums one segment of one slot.
+    stops = [
+        np.append(np.arange(a + _SEGMENT, b, _SEGMENT), b)
+        for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)
+    ]
+    owner = np.repeat(present, [len(stop) for stop in stops])
+    w = np.ones(len(block)) if weight is None else weight[order]
+    parts = (w.astype(block.dtype), order, np.concatenate([[0], *stops]))
+    return owner, sparse.csr_array(parts, shape=(len(owner), len(block))) @ block
 
 
 def is_far(rows: NDArray) -> bool:

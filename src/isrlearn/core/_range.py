@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from isrlearn.core._accumulate import is_far
 
@@ -158,8 +157,9 @@ def leading(
         block = basis[:, images.shape[1] :]
         images = np.hstack([images, times(block)])
         inner = basis.T @ images
-        last = len(inner) - 1
-        values, vectors = linalg.eigh((inner + inner.T) / 2, subset_by_index=[last - p + 1, last])
+        # NumPy's, as all products here: threads of another library would wait actively meanwhile.
+        values, vectors = np.linalg.eigh((inner + inner.T) / 2)
+        values, vectors = values[-p:], vectors[:, -p:]
         before, held = held, float(values.sum())
         if not left or held - before <= _GAIN * held or 2 * basis.shape[1] > d:
             break
