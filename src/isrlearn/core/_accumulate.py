@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.linalg import blas
+
+from isrlearn.core._slots import FLOATS, SEGMENT, by_slot, slot_sums
 
 #: Bytes of float64 rows that stay in the cache between the steps of an update.
 _BLOCK_BYTES = 1 << 20
 #: Rows of a product that make adding it to its float64 sum cheap.
 _ENOUGH = 2048
-#: Rows summed in their own precision before the sum goes on in float64; more in a product.
-_SEGMENT, _LONG_SEGMENT = 256, 1024
-#: Slots up to which a product with all of them costs less than gathering rows by slot.
-_FEW_SLOTS = 32
-#: Means so many standard deviations from the origin lose digits when rows are summed as they are.
-_FAR = 8.0
 #: How many times the variance the square of a mean may be for rows to stay where they are.
 _NEAR = 4.0
 #: Differences of means that are collected before their scatter is added.
@@ -25,7 +20,6 @@ _WAITING = 64
 _BAND = 256
 #: Features up to which a product's other triangle costs less than SciPy's older kernel.
 _NARROW = 512
-_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 #: Mean square of a float32 column below which some of its squares have too few digits left.
 _TINY = 1e-30
 
@@ -90,10 +84,10 @@ class Running:
             block, slots, weight = block[keep], slots[keep], weight[keep]
         if not len(block):
             return
-        block = block if block.dtype in _FLOATS else block.astype(np.float64)
-        if self.pooled and weight is None and self._add_as_it_lies(block, slots):
+        block = block if block.dtype in FLOATS else block.astype(np.float64)
+        if self.pooled and weight is None and self._add_together(block, slots):
             return
-        order, present, ends = _by_slot(slots, len(self.count))
+        order, present, ends = by_slot(slots, len(self.count))
         starts = np.append(0, ends[:-1])
         rows = self._buffer(block)
         w = None if weight is None else weight[order]
@@ -108,24 +102,24 @@ class Running:
             mine = np.flatnonzero(targets == target)
             self._add_gram(target, rows[starts[mine[0]] : ends[mine[-1]]])
 
-    def _add_as_it_lies(self, block: NDArray, slots: NDArray) -> bool:
-        """Merge a block by one product, without gathering, if its rows may stay where they are."""
+    def _add_together(self, block: NDArray, slots: NDArray) -> bool:
+        """Merge a block by one product, without gathering, if means are known well enough."""
         count = np.bincount(slots, minlength=len(self.count))
         present = np.flatnonzero(count)
         target = self.target[present[0]]
-        if len(present) > _FEW_SLOTS or (self.target[present] != target).any():
+        if (self.target[present] != target).any() or not self.count[present].all():
             return False
-        if not self.count[present].all():
-            return False
-        reach = self._reach(target)
+        reach, rows, origin = self._reach(target), block, np.zeros_like(self.mean)
         if (self.mean[present] ** 2 > reach).any():
+            near = self.mean.astype(block.dtype)
+            rows, origin = self._buffer(block), near.astype(np.float64)
+            np.subtract(block, np.take(near, slots, axis=0, out=rows, mode="clip"), out=rows)
+        steps = slot_sums(rows, slots, len(count))[present] / count[present, None]
+        if not (steps**2 <= reach).all():
             return False
-        means = _slot_sums(block, slots, len(count))[present] / count[present, None]
-        if not (means**2 <= reach).all():
-            return False
-        for slot, mean in zip(present, means, strict=True):
-            self._move(int(slot), float(count[slot]), mean, mean)
-        self._add_gram(target, block)
+        for slot, step in zip(present, steps, strict=True):
+            self._move(int(slot), float(count[slot]), origin[slot] + step, step)
+        self._add_gram(target, rows)
         return True
 
     def _buffer(self, block: NDArray) -> NDArray:
@@ -219,100 +213,14 @@ class Running:
         return inner.reshape(K, E, d, d), outer.reshape(K, 1, d, d)
 
 
-class RunningMeans:
-    """Mutable sums of the means alone of some slots, for which rows need no gathering.
-
-    Rows are summed as they are, some hundred in their own precision and float64 from there on;
-    those far from the origin are moved there first. Float32 rows give means to about 1e-7 of the
-    features' spread.
-    """
-
-    def __init__(self, slots: int, d: int) -> None:
-        self.count = np.zeros(slots)
-        self._sum = np.zeros((slots, d))
-        self._origin: NDArray | None = None
-
-    def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
-        """Merge the rows of a block, each belonging to one slot, into the sums."""
-        if not len(block):
-            return
-        block = block if block.dtype in _FLOATS else block.astype(np.float64)
-        if self._origin is None:
-            first = block[0].astype(np.float64)
-            self._origin = first if is_far(block[:_SEGMENT]) else np.zeros_like(first)
-        if self._origin.any():
-            block = block - self._origin.astype(block.dtype)
-        self.count += np.bincount(slots, weight, len(self.count))
-        self._sum += _slot_sums(block, slots, len(self.count), weight)
-
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """Mean of each slot; zero where it is empty."""
-        some = self.count > 0
-        mean = self._sum / np.where(some, self.count, 1.0)[:, None]
-        return mean if self._origin is None else np.where(some[:, None], mean + self._origin, 0.0)
-
-
-def _slot_sums(
-    block: NDArray, slots: NDArray, n_slots: int, weight: NDArray | None = None
-) -> NDArray[np.float64]:
-    """Weighted sums of the rows of each slot, (n_slots, d)."""
-    total = np.zeros((n_slots, block.shape[1]))
-    present = np.flatnonzero(np.bincount(slots, minlength=n_slots))
-    if block.shape[1] > _NARROW or len(present) > _FEW_SLOTS:
-        owner, sums = _gathered_sums(block, slots, n_slots, weight)
-        for slot, part in zip(owner, sums, strict=True):
-            total[slot] += part
-        return total
-    # A product with the slots' indicators is the fastest way to read short rows.
-    for start in range(0, len(block), _LONG_SEGMENT):
-        rows = slice(start, start + _LONG_SEGMENT)
-        member = (slots[rows] == present[:, None]).astype(block.dtype)
-        if weight is not None:
-            member *= weight[rows].astype(block.dtype)
-        total[present] += member @ block[rows]
-    return total
-
-
-def _gathered_sums(
-    block: NDArray, slots: NDArray, n_slots: int, weight: NDArray | None
-) -> tuple[NDArray, NDArray]:
-    """Sums of rows of the same slot, so many at a time, and the slots they belong to."""
-    order, present, ends = _by_slot(slots, n_slots)
-    # One row of the matrix sums one segment of one slot.
-    stops = [
-        np.append(np.arange(a + _SEGMENT, b, _SEGMENT), b)
-        for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)
-    ]
-    owner = np.repeat(present, [len(stop) for stop in stops])
-    w = np.ones(len(block)) if weight is None else weight[order]
-    parts = (w.astype(block.dtype), order, np.concatenate([[0], *stops]))
-    return owner, sparse.csr_array(parts, shape=(len(owner), len(block))) @ block
-
-
-def is_far(rows: NDArray) -> bool:
-    """Whether some feature lies so far from zero that sums of its squares would lose digits."""
-    mean, deviation = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
-    return bool((np.abs(mean) > _FAR * deviation).any())
-
-
-def _by_slot(slots: NDArray, n_slots: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Order that gathers rows by slot, the slots that have any, and where each of them ends."""
-    # Small integers are sorted by counting them.
-    small = slots.astype(np.int16) if n_slots < 2**15 else slots
-    count = np.bincount(slots, minlength=n_slots)
-    present = np.flatnonzero(count)
-    return np.argsort(small, kind="stable"), present, np.cumsum(count[present])
-
-
 def _gathered(
     block: NDArray, order: NDArray, origin: NDArray | None, out: NDArray, w: NDArray | None
 ) -> NDArray[np.float64]:
     """Weighted sum of some rows of a block, less an origin if any; these rows go to `out`."""
     total = np.zeros(block.shape[1])
     # Few rows at a time: what one step leaves in the cache the next one finds there.
-    for start in range(0, len(out), _SEGMENT):
-        some = slice(start, start + _SEGMENT)
+    for start in range(0, len(out), SEGMENT):
+        some = slice(start, start + SEGMENT)
         # Any other mode makes a copy first, in case an index is out of range.
         rows = np.take(block, order[some], axis=0, out=out[some], mode="clip")
         if origin is not None:
@@ -324,7 +232,7 @@ def _gathered(
 def _near(block: NDArray, order: NDArray) -> NDArray[np.float64]:
     """About the mean of some rows, from the first of them: differences from it are nearly exact."""
     first = block[order[0]].astype(np.float64)
-    return first + (block[order[:_SEGMENT]] - first).mean(axis=0)
+    return first + (block[order[:SEGMENT]] - first).mean(axis=0)
 
 
 def _holds(product: NDArray, rows: NDArray) -> bool:

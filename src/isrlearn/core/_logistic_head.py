@@ -9,8 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from isrlearn.core._accumulate import default_chunk_size
 from isrlearn.core._log_loss import ArrayRows
-from isrlearn.core._minimise import LowRank
-from isrlearn.core._range import CentredRows, leading, start_directions
+from isrlearn.core._range import CentredRows, LowRank, leading, start_directions
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.logistic import LogisticFit, fit_logistic, solve_logistic, suits_newton
 from isrlearn.core.moments import Moments

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize
 
 from isrlearn.core._log_loss import LogisticObjective, Value
+from isrlearn.core._range import LowRank
 
 #: Passes of L-BFGS after which a preconditioner made from the curvature at hand pays: so many at
 #: least, and one for so many features, since a second moment costs that much more than a gradient.
@@ -22,39 +23,6 @@ _MEMORY = 30
 _VISIBLE = 1e-6
 #: Relative rounding of a sum over rows: smaller changes of the loss mean nothing.
 _ROUNDING = 1e-14
-
-
-@dataclass(frozen=True, eq=False)
-class LowRank:
-    """Symmetric matrix with some known eigenvectors and one value for all other directions.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (p, k)
-    values : ndarray of shape (k,)
-    rest : float
-    """
-
-    vectors: NDArray[np.float64]
-    values: NDArray[np.float64]
-    rest: float
-
-    def __rmul__(self, factor: float) -> LowRank:
-        return LowRank(self.vectors, factor * self.values, factor * self.rest)
-
-    def __matmul__(self, other: NDArray) -> NDArray[np.float64]:
-        known = self.vectors.T @ other
-        return self.rest * other + self.vectors @ ((self.values - self.rest)[:, None] * known)
-
-    @property
-    def T(self) -> LowRank:
-        """Itself: it is symmetric."""
-        return self
-
-    def inverse_root(self, penalty: float) -> LowRank:
-        """Inverse square root of the matrix with a penalty added to its diagonal."""
-        root = 1.0 / np.sqrt(np.append(self.values, self.rest) + penalty)
-        return LowRank(self.vectors, root[:-1], float(root[-1]))
 
 
 @dataclass(frozen=True, eq=False)

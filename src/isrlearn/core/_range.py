@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core._accumulate import is_far
+from isrlearn.core._slots import is_far
 
 #: Directions that are carried along beside the wanted ones.
 _MORE = 10
@@ -168,6 +169,39 @@ def leading(
             block = block - basis @ (basis.T @ block)
         basis = np.hstack([basis, np.linalg.qr(block)[0]])
     return basis @ vectors[:, ::-1], values[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """Symmetric matrix with some known eigenvectors and one value for all other directions.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (p, k)
+    values : ndarray of shape (k,)
+    rest : float
+    """
+
+    vectors: NDArray[np.float64]
+    values: NDArray[np.float64]
+    rest: float
+
+    def __rmul__(self, factor: float) -> LowRank:
+        return LowRank(self.vectors, factor * self.values, factor * self.rest)
+
+    def __matmul__(self, other: NDArray) -> NDArray[np.float64]:
+        known = self.vectors.T @ other
+        return self.rest * other + self.vectors @ ((self.values - self.rest)[:, None] * known)
+
+    @property
+    def T(self) -> LowRank:
+        """Itself: it is symmetric."""
+        return self
+
+    def inverse_root(self, penalty: float) -> LowRank:
+        """Inverse square root of the matrix with a penalty added to its diagonal."""
+        root = 1.0 / np.sqrt(np.append(self.values, self.rest) + penalty)
+        return LowRank(self.vectors, root[:-1], float(root[-1]))
 
 
 def projected(X: Any, center: NDArray, components: NDArray) -> NDArray:

@@ -16,7 +16,8 @@ from isrlearn.core._log_loss import (
     SummedRows,
     contrasts,
 )
-from isrlearn.core._minimise import LowRank, Point, lbfgs, newton
+from isrlearn.core._minimise import Point, lbfgs, newton
+from isrlearn.core._range import LowRank
 from isrlearn.core.moments import Moments
 
 #: Coefficients up to which a Newton step is cheaper than the gradient steps it saves.

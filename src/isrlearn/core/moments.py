@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import _checks
-from isrlearn.core._accumulate import Running, RunningMeans, between, default_chunk_size
+from isrlearn.core._accumulate import Running, between, default_chunk_size
+from isrlearn.core._slots import RunningMeans
 from isrlearn.core._spread import spread
 from isrlearn.core.labels import encode, union
 

@@ -22,6 +22,7 @@ from isrlearn.estimators._heads import (
     cell_weights,
     check_weights,
     fit_head,
+    is_lean,
     row_weights,
 )
 from isrlearn.estimators._reading import Keep, Reduction, affine, moments_for, read
@@ -178,12 +179,14 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         """
         recovery = self._recovery()
         X, y, environments, weight = self._rows(X, y, environments, sample_weight, reset=True)
-        keep = self._keep(recovery, len(X) if weight is None else weight.sum(), X.shape[1])
+        n = float(len(X) if weight is None else weight.sum())
+        keep = self._keep(recovery, n, X.shape[1])
         if _from_moments(self):
             moments = moments_for(X, y, environments, keep, sample_weight=weight)
             components = self._set(recovery.settled(moments, X, y, environments), moments)
             return self._fold_moments(components)
-        moments, reduction = read(recovery, X, y, environments, keep, weight)
+        lean = is_lean(self.head, self.C, n, X.shape[1])
+        moments, reduction = read(recovery, X, y, environments, keep, weight, lean=lean)
         recovery = recovery.settled(moments, X, y, environments)
         components = self._set(recovery, moments, reduction)
         weights = cell_weights(moments, self.class_weight, self.group_weight)

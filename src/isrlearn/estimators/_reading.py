@@ -41,17 +41,19 @@ def read(
     environments: NDArray,
     keep: Keep,
     sample_weight: NDArray | None = None,
+    *,
+    lean: bool = False,
 ) -> tuple[Moments, Reduction | None]:
     """Moments of the rows, and their reduction where it is cheaper made from the rows too.
 
     The moments of all features keep means only then: nobody needs more, and d×d numbers may
-    be too many.
+    be too many. So they do for a `lean` head, which takes few rows standardised.
     """
     d = X.shape[1]
     n = float(len(X) if sample_weight is None else sample_weight.sum())
-    if keep == "pooled" and recovery.least(n, d) == "mean" and n < ROWS_PER_FEATURE * d:
-        # A head alone asks for the scatter, and on few rows only standardises the features.
-        keep = "mean" if is_wide(d) else keep
+    few = is_wide(d) and n < ROWS_PER_FEATURE * d
+    if lean and few and keep == "pooled" and recovery.least(n, d) == "mean":
+        keep = "mean"
     if recovery.n_components is None or not prefers_rows(n, d, _FEWEST_COMPONENTS):
         return moments_for(X, y, environments, keep, sample_weight=sample_weight), None
     means = moments_for(X, y, environments, "mean", sample_weight=sample_weight)

@@ -1,0 +1,101 @@
+"""Sums of rows by slot, in few reads: all that means need."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+#: Rows summed in their own precision before the sum goes on in float64; more in a product.
+SEGMENT, _LONG_SEGMENT = 256, 1024
+#: Slots and features up to which a product with all slots costs less than gathering rows by slot.
+_FEW_SLOTS, _NARROW = 32, 512
+#: Means so many standard deviations from the origin lose digits when rows are summed as they are.
+_FAR = 8.0
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class RunningMeans:
+    """Mutable sums of the means alone of some slots, for which rows need no gathering.
+
+    Rows are summed as they are, some hundred in their own precision and float64 from there on;
+    those far from the origin are moved there first. Float32 rows give means to about 1e-7 of the
+    features' spread.
+    """
+
+    def __init__(self, slots: int, d: int) -> None:
+        self.count = np.zeros(slots)
+        self._sum = np.zeros((slots, d))
+        self._origin: NDArray | None = None
+
+    def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
+        """Merge the rows of a block, each belonging to one slot, into the sums."""
+        if not len(block):
+            return
+        block = block if block.dtype in FLOATS else block.astype(np.float64)
+        if self._origin is None:
+            first = block[0].astype(np.float64)
+            self._origin = first if is_far(block[:SEGMENT]) else np.zeros_like(first)
+        if self._origin.any():
+            block = block - self._origin.astype(block.dtype)
+        self.count += np.bincount(slots, weight, len(self.count))
+        self._sum += slot_sums(block, slots, len(self.count), weight)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean of each slot; zero where it is empty."""
+        some = self.count > 0
+        mean = self._sum / np.where(some, self.count, 1.0)[:, None]
+        return mean if self._origin is None else np.where(some[:, None], mean + self._origin, 0.0)
+
+
+def slot_sums(
+    block: NDArray, slots: NDArray, n_slots: int, weight: NDArray | None = None
+) -> NDArray[np.float64]:
+    """Weighted sums of the rows of each slot, (n_slots, d)."""
+    total = np.zeros((n_slots, block.shape[1]))
+    present = np.flatnonzero(np.bincount(slots, minlength=n_slots))
+    if block.shape[1] > _NARROW or len(present) > _FEW_SLOTS:
+        owner, sums = _gathered_sums(block, slots, n_slots, weight)
+        for slot, part in zip(owner, sums, strict=True):
+            total[slot] += part
+        return total
+    # A product with the slots' indicators is the fastest way to read short rows.
+    for start in range(0, len(block), _LONG_SEGMENT):
+        rows = slice(start, start + _LONG_SEGMENT)
+        member = (slots[rows] == present[:, None]).astype(block.dtype)
+        if weight is not None:
+            member *= weight[rows].astype(block.dtype)
+        total[present] += member @ block[rows]
+    return total
+
+
+def _gathered_sums(
+    block: NDArray, slots: NDArray, n_slots: int, weight: NDArray | None
+) -> tuple[NDArray, NDArray]:
+    """Sums of rows of the same slot, so many at a time, and the slots they belong to."""
+    order, present, ends = by_slot(slots, n_slots)
+    # One row of the matrix sums one segment of one slot.
+    stops = [
+        np.append(np.arange(a + SEGMENT, b, SEGMENT), b)
+        for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)
+    ]
+    owner = np.repeat(present, [len(stop) for stop in stops])
+    w = np.ones(len(block)) if weight is None else weight[order]
+    parts = (w.astype(block.dtype), order, np.concatenate([[0], *stops]))
+    return owner, sparse.csr_array(parts, shape=(len(owner), len(block))) @ block
+
+
+def is_far(rows: NDArray) -> bool:
+    """Whether some feature lies so far from zero that sums of its squares would lose digits."""
+    mean, deviation = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+    return bool((np.abs(mean) > _FAR * deviation).any())
+
+
+def by_slot(slots: NDArray, n_slots: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Order that gathers rows by slot, the slots that have any, and where each of them ends."""
+    # Small integers are sorted by counting them.
+    small = slots.astype(np.int16) if n_slots < 2**15 else slots
+    count = np.bincount(slots, minlength=n_slots)
+    present = np.flatnonzero(count)
+    return np.argsort(small, kind="stable"), present, np.cumsum(count[present])
