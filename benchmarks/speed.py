@@ -163,10 +163,10 @@ def _head_line(n: int, d: int, K: int, condition: float, repeats: int) -> list[s
     U = np.linalg.qr(rng.normal(size=(d, d)))[0]
     Z = (G * np.logspace(0, -np.log10(condition), d)) @ U + 0.5
     penalty = 1e-4
-    exact = LogisticRegression(C=1 / penalty, solver="newton-cholesky", tol=1e-12, max_iter=100)
+    exact = LogisticRegression(C=1 / penalty, solver="newton-cholesky", tol=1e-12, max_iter=500)
     reached = fit_logistic(Z, y, penalty)
     tol = max(_gradient(Z, y, reached, penalty), 1e-12)
-    slow = LogisticRegression(C=1 / penalty, solver="lbfgs", tol=tol, max_iter=1_000)
+    slow = LogisticRegression(C=1 / penalty, solver="lbfgs", tol=tol, max_iter=3_000)
     found = medians(
         {
             "ours": lambda: fit_logistic(Z, y, penalty),
