@@ -226,7 +226,8 @@ def main() -> None:
     repeats = 2 if chosen.quick else 5
     tables = parts[chosen.part](chosen.quick, repeats)
     command = f"python benchmarks/speed.py {chosen.part}{' --quick' * chosen.quick}"
-    notes = [f"Medians of {repeats} runs on the clock; float32 features unless said otherwise."]
+    precision = "float64" if chosen.part == "head" else "float32"
+    notes = [f"Medians of {repeats} runs on the clock; {precision} features."]
     written(f"Speed: {chosen.part}", command, tables, chosen.out, notes)
 
 
