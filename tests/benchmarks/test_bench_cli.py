@@ -153,12 +153,11 @@ COMMAND += ["isr-mean,isr-cov,erm,irmv1,oracle", "--seeds", "6", "--environments
 COMMAND += ["--samples", "2000", "--trials", "3", "--search-seeds", "2", "--no-figures"]
 
 
-def started(out: Path, jobs: int, until: int) -> subprocess.Popen:
+def started(out: Path, jobs: int, until: int, *more: str) -> subprocess.Popen:
     """The command in a process of its own, once it has recorded some cells."""
     environment = {**os.environ, "PYTHONPATH": str(Path(isrlearn.__file__).parents[1])}
-    code = (
-        f"from isrlearn.cli import main; main({[*COMMAND, '--jobs', str(jobs), '--out', str(out)]})"
-    )
+    command = [*COMMAND, *more, "--jobs", str(jobs), "--out", str(out)]
+    code = f"from isrlearn.cli import main; main({command})"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         env=environment,
@@ -200,7 +199,8 @@ def test_a_killed_run_resumes_with_no_cell_lost_or_repeated(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_in_order_and_says_how_to_go_on(tmp_path, sent):
-    process = started(tmp_path, jobs=2, until=5)
+    # More seeds than can be done before the signal arrives, however busy the machine.
+    process = started(tmp_path, 2, 5, "--seeds", "200")
     process.send_signal(sent)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 130

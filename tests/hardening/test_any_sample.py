@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, RidgeClassifier
@@ -232,6 +232,8 @@ def test_transformers_are_finite_or_say_why_not(estimator, sample):
 )
 def test_what_must_not_matter_does_not(estimator, sample, change):
     X, y, e = sample
+    # Without a penalty, rounding decides what copies of a float32 feature in other units say.
+    assume(X.dtype == np.float64 or getattr(estimator, "alpha", 1.0) > 0)
     y = target(sample) if isinstance(estimator, ISRRegressor) else y
     weight, unit, other = None, 1.0, (X, y, e)
     if change == "rows permuted":
