@@ -157,7 +157,9 @@ def started(out: Path, jobs: int, until: int, *more: str) -> subprocess.Popen:
     """The command in a process of its own, once it has recorded some cells."""
     environment = {**os.environ, "PYTHONPATH": str(Path(isrlearn.__file__).parents[1])}
     command = [*COMMAND, *more, "--jobs", str(jobs), "--out", str(out)]
-    code = f"from isrlearn.cli import main; main({command})"
+    # A shell that starts tests in the background has them ignore SIGINT.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += f"from isrlearn.cli import main; main({command})"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         env=environment,
