@@ -6,12 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from isrlearn import _validation as check
 from isrlearn.core._range import CentredRows
@@ -25,8 +23,9 @@ from isrlearn.estimators._heads import (
     is_lean,
     row_weights,
 )
-from isrlearn.estimators._reading import Keep, Reduction, affine, moments_for, read
+from isrlearn.estimators._reading import Keep, Reduction, moments_for, read
 from isrlearn.estimators._recovery import Recovered, Recovery
+from isrlearn.estimators._scores import LinearScores
 
 _METHODS = ("mean", "cov", "multiclass", "joint")
 
@@ -36,11 +35,7 @@ def _from_moments(self: ISRClassifier) -> bool:
     return isinstance(self.head, tuple) or self.head == "lda"
 
 
-def _has_probabilities(self: ISRClassifier) -> bool:
-    return isinstance(self.head, str | tuple | LogisticRegression)
-
-
-class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
+class ISRClassifier(LinearScores, Recovered, ClassifierMixin, BaseEstimator):
     """Linear classifier that leaves out what changes between environments.
 
     Finds the directions along which the features of a class move between environments, takes
@@ -116,10 +111,6 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     >>> clf.n_spurious_, clf.coef_.shape
     (2, (1, 5))
     """
-
-    classes_: NDArray
-    coef_: NDArray
-    intercept_: NDArray
 
     __metadata_request__fit = {"environments": True}
     __metadata_request__partial_fit = {"environments": True}
@@ -258,37 +249,6 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
         self._know_features(moments.n_features)
         return self._fold_moments(self._set(self._recovery(), moments))
 
-    def decision_function(self, X: Any) -> NDArray:
-        """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
-        self._check_fitted()
-        scores = affine(self, X, self.coef_.T, self.intercept_)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> NDArray:
-        """Class of each row. No environments needed."""
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> NDArray:
-        """Probability of each class."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> NDArray:
-        """Logarithm of `predict_proba`, finite where that has underflowed to zero."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            both = np.column_stack([-scores, scores])
-            exact, probability = log_expit(both), expit(both)
-        else:
-            exact, probability = log_softmax(scores, axis=1), softmax(scores, axis=1)
-        return np.log(probability, out=exact, where=probability > 0)
-
     def _recovery(self) -> Recovery:
         if isinstance(self.head, str):
             check.check_choice("head", self.head, ("logistic", "lda"))
@@ -357,4 +317,4 @@ class ISRClassifier(Recovered, ClassifierMixin, BaseEstimator):
     def _check_fitted(self) -> None:
         if hasattr(self, "moments_") and not hasattr(self, "coef_"):
             self._recovery()(self.moments_)  # says which rows are still missing
-        check_is_fitted(self, "coef_")
+        super()._check_fitted()
