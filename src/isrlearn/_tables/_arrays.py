@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import TableError, listed, reading, shown
+from isrlearn._tables._errors import TableError, listed, reading, refuse_labels, shown
 from isrlearn._tables._source import Source, as_features, as_labels, check_room
 from isrlearn.core.rows import ArraySource
 
@@ -52,11 +52,7 @@ class NpyTable(Source):
         self, features: Sequence[str], labels: Sequence[str]
     ) -> tuple[NDArray, dict[str, NDArray]]:
         """Features as they lie on the disk; only some of them are copied."""
-        if labels:
-            raise TableError(
-                f"{self.path}: one array holds no column {shown(labels[0])}; keep labels in a "
-                "file beside it"
-            )
+        refuse_labels(labels, self.path)
         return _picked(self._array, features, self.columns, self.path), {}
 
     def rows(self, features: Sequence[str]) -> Any:

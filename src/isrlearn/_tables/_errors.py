@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -84,3 +84,11 @@ def reading(path: Path, kind: str) -> Iterator[None]:
         if len(reason) > 300:
             reason = reason[:300] + "..."
         raise TableError(f"{path}: cannot be read as {kind}: {reason}") from error
+
+
+def refuse_labels(labels: Sequence[str], path: Path) -> None:
+    """Raise if labels are asked of a file that is one array of features."""
+    if labels:
+        raise TableError(
+            f"{path}: one array holds no column {shown(labels[0])}; keep labels in a file beside it"
+        )

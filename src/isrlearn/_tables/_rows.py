@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import TableError, reading, shown
+from isrlearn._tables._errors import TableError, reading, refuse_labels
 from isrlearn._tables._parquet import ParquetTable
 from isrlearn._tables._source import Source, as_features
 from isrlearn.core.rows import ArraySource, Rows
@@ -117,11 +117,7 @@ class ZarrTable(Source):
         self, features: Sequence[str], labels: Sequence[str]
     ) -> tuple[NDArray, dict[str, NDArray]]:
         """Features, all of them at once."""
-        if labels:
-            raise TableError(
-                f"{self.path}: one array holds no column {shown(labels[0])}; keep labels in a "
-                "file beside it"
-            )
+        refuse_labels(labels, self.path)
         return as_features(self.rows(features)[0 : self._array.shape[0]], self.path), {}
 
 

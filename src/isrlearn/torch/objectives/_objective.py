@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -51,7 +52,7 @@ class Groups(NamedTuple):
 
 
 @dataclass
-class Objective:
+class Objective(ABC):
     """The loss to descend on a batch. Subclasses add parameters, and state if they have one."""
 
     #: Whether the groups of the training set must be counted first.
@@ -59,15 +60,15 @@ class Objective:
     #: Those groups, set before the first batch.
     groups: Groups = field(init=False, repr=False, compare=False)
 
+    @abstractmethod
     def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         """The loss of a batch, a scalar with a gradient."""
-        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """What changes from step to step, as tensors and numbers."""
         return {}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:  # noqa: B027 - most have no state
         """Go on from a state."""
 
 
