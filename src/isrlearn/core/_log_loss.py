@@ -13,8 +13,9 @@ from scipy import linalg, special
 
 Curved = Literal["full", "mean"]
 
-#: Bytes of a block of rows in float64: it stays in the cache between its two products.
-_BLOCK_BYTES = 1 << 20
+#: Bytes of a block of rows in float64: it stays in the outer cache between its two products, and is
+#: large enough for two threads.
+_BLOCK_BYTES = 4 << 20
 #: Rows that make adding their second moments to a sum cheap.
 _ENOUGH = 2048
 

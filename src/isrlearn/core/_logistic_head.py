@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from isrlearn.core._accumulate import default_chunk_size
 from isrlearn.core._log_loss import ArrayRows
-from isrlearn.core._range import CentredRows, LowRank, leading, start_directions
+from isrlearn.core._range import CentredRows, LowRank, sketch, start_directions
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.logistic import LogisticFit, fit_logistic, solve_logistic, suits_newton
 from isrlearn.core.moments import Moments
@@ -107,18 +107,15 @@ def logistic_head(
 
 def _leading_scatter(rows: CentredRows, coordinates: Coordinates) -> LowRank:
     """Scatter of the rows in standardised coordinates: its leading part, and the rest alike."""
-
-    def times(V: NDArray) -> NDArray:
-        return coordinates.pull(rows.scatter_times(coordinates.lift(V)))
-
     p = coordinates.n_coordinates
-    k = min(_LEADING, p // 2)
-    basis = np.linalg.qr(times(start_directions(p, k)))[0]
-    vectors, values = leading(times, basis, k, most=1)
+    start = start_directions(p, min(_LEADING, p // 2))
+    images = coordinates.pull(rows.scatter_times(coordinates.lift(start)))
+    vectors, values = sketch(start, images)
     n = float(rows.shape[0] if rows.weight is None else rows.weight.sum())
     # Standardised coordinates have unit variance, but for those of which nothing is left.
     trace = n * np.count_nonzero(coordinates.linear)
-    return LowRank(vectors, values, max(trace - values.sum(), 1e-6 * trace) / (p - k))
+    rest = max(trace - values.sum(), 1e-6 * trace) / (p - len(values))
+    return LowRank(vectors, values, rest)
 
 
 def _mapped(X: Any, coordinates: Coordinates) -> NDArray:

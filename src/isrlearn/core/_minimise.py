@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, optimize
+from scipy import linalg
 
 from isrlearn.core._log_loss import LogisticObjective, Value
 from isrlearn.core._range import LowRank
@@ -21,6 +23,11 @@ _MEMORY = 30
 #: Gradient norm below which the loss changes by less than its rounding, and only the gradient
 #: can tell whether a step was good.
 _VISIBLE = 1e-6
+#: Share of what its slope promises that a step must make the loss fall by, and share of that slope
+#: that must be gone at its end.
+_FALL, _FLATTER = 1e-4, 0.9
+#: Most points tried along a step, and steps that gain nothing before the minimum counts as reached.
+_TRIALS, _IDLE = 20, 4
 #: Relative rounding of a sum over rows: smaller changes of the loss mean nothing.
 _ROUNDING = 1e-14
 
@@ -55,8 +62,7 @@ def newton(
             there = Point(here.V + size * step.V, here.b + size * step.b)
             new = objective(there.V, there.b, curved="full")
             passes += 1
-            slack = _ROUNDING * abs(at.loss)
-            if new.loss <= at.loss + 1e-4 * size * slope + slack:
+            if new.loss <= at.loss + _FALL * size * slope + _ROUNDING * abs(at.loss):
                 break
             size /= 2
             if passes >= max_passes or size < 1e-8:
@@ -105,85 +111,99 @@ def lbfgs(
             metric = _Metric.of(objective, H[:-1, :-1], H[-1, -1], total)
 
 
+class _Trial(NamedTuple):
+    """A point in the coordinates of a metric, and the mean loss there."""
+
+    u: NDArray[np.float64]
+    value: float
+    gradient: NDArray[np.float64]
+
+    @property
+    def norm(self) -> float:
+        return float(np.linalg.norm(self.gradient))
+
+
 class _MeanLoss:
-    """Mean loss and its gradient by u; counts passes and keeps its last answer."""
+    """Mean loss and its gradient by u; counts passes."""
 
     def __init__(self, objective: LogisticObjective, metric: _Metric, start: Point) -> None:
         self.objective, self.metric, self.start = objective, metric, start
-        self.passes, self.value = 0, 0.0
-        self.u, self.gradient = np.zeros(0), np.zeros(0)
+        self.passes = 0
 
-    def __call__(self, u: NDArray) -> tuple[float, NDArray]:
-        if not np.array_equal(u, self.u):
-            at = self.objective(*self.metric.move(self.start, u))
-            self.u, self.value = u.copy(), at.loss / self.metric.total
-            self.gradient = self.metric.pull(at)
-            self.passes += 1
-        return self.value, self.gradient
+    def __call__(self, u: NDArray) -> _Trial:
+        at = self.objective(*self.metric.move(self.start, u))
+        self.passes += 1
+        return _Trial(u, at.loss / self.metric.total, self.metric.pull(at))
 
-    def norm(self, u: NDArray) -> float:
-        return float(np.linalg.norm(self(u)[1]))
+
+#: A step, the change of the gradient that it made, and the product of the two.
+_Pair = tuple[NDArray, NDArray, float]
 
 
 def _descend(
     objective: LogisticObjective, metric: _Metric, start: Point, tol: float, max_passes: int
 ) -> Point:
-    """L-BFGS from a point, in the coordinates of a metric: SciPy's, then steps by gradients alone.
+    """L-BFGS from a point, in the coordinates of a metric.
 
-    Near the minimum the loss changes by less than its rounding, and a line search that compares
-    values fails.
+    Not SciPy's: that one compares values, which near the minimum differ by less than their
+    rounding, and its products start threads that then compete with those of the passes.
     """
-    loss = _MeanLoss(objective, metric, start)
-
-    def stop(intermediate_result: optimize.OptimizeResult) -> None:
-        if loss.norm(intermediate_result.x) <= max(tol, _VISIBLE):
-            raise StopIteration
-
-    u = np.zeros((len(objective.kept) + 1) * objective.n_scores)
-    pairs: list[tuple[NDArray, NDArray]] = []
-    if loss.norm(u) > max(tol, _VISIBLE):
-        options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes}
-        options |= {"ftol": 0, "gtol": 0}
-        found = optimize.minimize(
-            loss, u, jac=True, method="L-BFGS-B", callback=stop, options=options
-        )
-        u, pairs = found.x, list(zip(found.hess_inv.sk, found.hess_inv.yk, strict=True))
-    if tol < loss.norm(u) <= _VISIBLE:
-        u = _polish(loss, u, pairs, tol, max_passes)
-    V, b = metric.move(start, u)
-    return Point(V, b, gradient_norm=loss.norm(u), passes=start.passes + loss.passes)
+    loss, pairs = _MeanLoss(objective, metric, start), deque[_Pair](maxlen=_MEMORY)
+    here = best = loss(np.zeros((len(objective.kept) + 1) * objective.n_scores))
+    idle = 0
+    while best.norm > tol and loss.passes < max_passes and idle < _IDLE:
+        there = _search(loss, here, -_times_inverse_curvature(pairs, here.gradient), max_passes)
+        if there is None:
+            break
+        step, change = there.u - here.u, there.gradient - here.gradient
+        if (product := float(step @ change)) > 0:
+            pairs.append((step, change, product))
+        here = there
+        better = here.norm < best.norm or best.norm > _VISIBLE
+        best, idle = (here, 0) if better else (best, idle + 1)
+    V, b = metric.move(start, best.u)
+    return Point(V, b, gradient_norm=best.norm, passes=start.passes + loss.passes)
 
 
-def _polish(
-    loss: _MeanLoss,
-    u: NDArray,
-    pairs: list[tuple[NDArray, NDArray]],
-    tol: float,
-    max_passes: int,
-) -> NDArray:
-    """Quasi-Newton steps from where L-BFGS stopped, good if they make the gradient smaller."""
-    norm, gradient = loss.norm(u), loss.gradient
-    while norm > tol and loss.passes < max_passes:
-        step = -_inverse_curvature(pairs, gradient)
-        change = loss(u + step)[1] - gradient
-        if step @ change > 0:
-            pairs = [*pairs[1 - _MEMORY :], (step, change)]
-        if loss.norm(u + step) >= norm:
-            # The gradient is about linear here: this is where it is smallest along the step.
-            step = step * -(gradient @ change) / (change @ change)
-            if loss.norm(u + step) >= norm:
-                return u
-        u = u + step
-        norm, gradient = loss.norm(u), loss.gradient
-    return u
+def _search(loss: _MeanLoss, here: _Trial, step: NDArray, max_passes: int) -> _Trial | None:
+    """A point along a step where the loss is smaller and flatter; None if none is to be seen.
+
+    Wolfe's conditions; close to the minimum of a convex loss its slope alone can tell.
+    """
+    slope = float(here.gradient @ step)
+    low, high, size = 0.0, np.inf, 1.0
+    slopes = {low: slope}
+    while loss.passes < max_passes and len(slopes) <= _TRIALS:
+        there = loss(here.u + size * step)
+        slopes[size] = float(there.gradient @ step)
+        fell = there.value <= here.value + _FALL * size * slope
+        if not (slopes[size] <= -_FLATTER * slope if here.norm <= _VISIBLE else fell):
+            high = size
+        elif slopes[size] < _FLATTER * slope:
+            low = size
+        else:
+            return there
+        if np.isinf(high):
+            size *= 4.0
+            continue
+        # Where the slope would vanish, were it to change evenly; not too near to either end.
+        share = slopes[low] / (slopes[low] - slopes[high]) if slopes[high] > 0 else 0.5
+        size = low + float(np.clip(share, 0.1, 0.9)) * (high - low)
+    return None
 
 
-def _inverse_curvature(pairs: list[tuple[NDArray, NDArray]], gradient: NDArray) -> NDArray:
-    """Gradient times the inverse Hessian that L-BFGS knows from its steps."""
-    if not pairs:
-        return gradient
-    steps, changes = map(np.array, zip(*pairs, strict=True))
-    return optimize.LbfgsInvHessProduct(steps, changes).matvec(gradient)
+def _times_inverse_curvature(pairs: deque[_Pair], gradient: NDArray) -> NDArray:
+    """Gradient times the inverse Hessian that steps and the changes they made tell of."""
+    gradient, shares = gradient.copy(), []
+    for step, change, product in reversed(pairs):
+        shares.append(float(step @ gradient) / product)
+        gradient -= shares[-1] * change
+    if pairs:
+        _, change, product = pairs[-1]
+        gradient *= product / float(change @ change)
+    for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
+        gradient += (share - float(change @ gradient) / product) * step
+    return gradient
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,8 @@ _WIDE, _THIN = 512, 8
 #: Passes that have to be paid for, each a little dearer than its multiplications in one large
 #: product, and the price of an eigenvector routine a cubed feature, in units of these.
 _PAID, _EIGH = 3.5, 7.0
+#: Share of the largest eigenvalue of products with float32 rows below which they are rounding.
+_SEEN = 1e-5
 #: Bytes of a block of float32 rows, and its fewest rows.
 _BLOCK_BYTES, _FEWEST_ROWS = 4 << 20, 256
 #: One block in so many is a sample to begin with, where it has so many rows a direction.
@@ -133,10 +135,10 @@ def row_components(
     start = start_directions(rows.shape[1], p + _MORE)
     if len(X) >= _EVERY * _ROWS_A_DIRECTION * (p + _MORE):
         basis = np.linalg.qr(rows.scatter_times(start, _EVERY))[0]
-        basis = leading(lambda V: rows.scatter_times(V, _EVERY), basis, p + _MORE)[0]
+        basis = leading(lambda V: rows.scatter_times(V, _EVERY), basis, p + _MORE)
     else:
         basis = np.linalg.qr(rows.scatter_times(start))[0]
-    return leading(rows.scatter_times, basis, p)[0]
+    return leading(rows.scatter_times, basis, p)
 
 
 def start_directions(d: int, k: int) -> NDArray[np.float64]:
@@ -144,17 +146,15 @@ def start_directions(d: int, k: int) -> NDArray[np.float64]:
     return np.random.default_rng(0).standard_normal((d, k))
 
 
-def leading(
-    times: Callable[[NDArray], NDArray], basis: NDArray, p: int, most: int = _PASSES
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvectors (d, p) and values (p,) of the largest eigenvalues of a symmetric matrix, about.
+def leading(times: Callable[[NDArray], NDArray], basis: NDArray, p: int) -> NDArray[np.float64]:
+    """Eigenvectors (d, p) of the largest eigenvalues of a symmetric matrix, about.
 
     The matrix is known by its products alone; they begin with an orthonormal `basis`.
     """
     d = len(basis)
     images = np.empty((d, 0))
     held = 0.0
-    for left in reversed(range(most)):
+    for left in reversed(range(_PASSES)):
         block = basis[:, images.shape[1] :]
         images = np.hstack([images, times(block)])
         inner = basis.T @ images
@@ -168,7 +168,21 @@ def leading(
         for _ in range(2):  # once more: what rounding left of the first
             block = block - basis @ (basis.T @ block)
         basis = np.hstack([basis, np.linalg.qr(block)[0]])
-    return basis @ vectors[:, ::-1], values[::-1]
+    return basis @ vectors[:, ::-1]
+
+
+def sketch(start: NDArray, images: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvectors (d, k) and values (k,) of a semidefinite matrix, about, from k products.
+
+    Nyström's approximation: the largest matrix that has the `images` of the `start` directions
+    and is none the larger for any other. Directions of which only rounding is seen are left out.
+    """
+    inner = start.T @ images
+    values, vectors = np.linalg.eigh((inner + inner.T) / 2)
+    seen = values > _SEEN * values[-1]
+    factor = images @ (vectors[:, seen] / np.sqrt(values[seen]))
+    values, vectors = np.linalg.eigh(factor.T @ factor)
+    return factor @ (vectors / np.sqrt(values)), values
 
 
 @dataclass(frozen=True, eq=False)

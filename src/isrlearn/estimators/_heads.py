@@ -24,14 +24,17 @@ from isrlearn.core.rows import Rows
 _PROBES = 16
 #: Share of the largest deviation below which a direction holds rounding.
 _ROUNDING = 1e-6
-#: Penalty a row that makes a logistic loss so round that it needs no full preconditioner, and most
-#: features for which there can be one.
-_ROUND, _SQUARE = 1e-3, 8192
+#: Penalty a row that makes a logistic loss so round that it needs no full preconditioner; that
+#: which will do where rows are so few a feature that the matrix costs more than passes.
+_ROUND, _ROUND_ENOUGH, _FEW = 1e-3, 1e-4, 3.0
+#: Most features for which there can be a full preconditioner.
+_SQUARE = 8192
 
 
 def is_lean(head: Any, C: float, n: float, d: int) -> bool:
     """Whether a head on n rows of d features is better fitted without a d×d matrix."""
-    return not isinstance(head, str) or d > _SQUARE or _ROUND * n <= 1.0 / C
+    needed = _ROUND_ENOUGH if n <= _FEW * d else _ROUND
+    return not isinstance(head, str) or d > _SQUARE or needed * n <= 1.0 / C
 
 
 def fit_head(
