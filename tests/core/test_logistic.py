@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from isrlearn.core import Eraser, Moments, _log_loss, head_coordinates, logistic
+from isrlearn.core import Eraser, Moments, _log_loss, _logistic_head, head_coordinates, logistic
 from isrlearn.core._log_loss import ArrayRows, LogisticObjective
 from isrlearn.core._logistic_head import logistic_head
+from isrlearn.core._range import CentredRows
+from isrlearn.core.heads import standardising_coordinates
 from isrlearn.core.logistic import fit_logistic, solve_logistic
 
 
@@ -283,6 +285,34 @@ def test_a_head_seen_from_the_rows_is_the_head_on_its_coordinates(
         expected.decision_function(coordinates(X)).reshape(n, -1),
         atol=1e-6,
     )
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-6), (np.float32, 3e-4)])
+@pytest.mark.parametrize("shift", [0.0, 50.0], ids=["near", "far"])
+def test_a_head_without_second_moments_is_the_same(monkeypatch, K, weighted, dtype, atol, shift):
+    monkeypatch.setattr(logistic, "_NEWTON_SIZE", 0)
+    drafts = []
+    solve = _logistic_head.solve_logistic
+    monkeypatch.setattr(
+        _logistic_head,
+        "solve_logistic",
+        lambda *args, draft, **kw: drafts.append(draft) or solve(*args, draft=draft, **kw),
+    )
+    X, codes, *_ = head_problem(250, 80, K)
+    X = (X - 3.0 + shift).astype(dtype)
+    weight = np.random.default_rng(2).uniform(0.1, 3.0, 250) if weighted else None
+    means = Moments.from_data(X, codes, codes, order=1)
+    nothing = np.zeros((80, 0))
+    eraser = Eraser(nothing, nothing, 1.0, means.total()[1])
+    coordinates = standardising_coordinates(CentredRows(X, eraser.center), 249, eraser)
+    coef, intercept, fit = logistic_head(X, codes, means, coordinates, C=0.5, weight=weight)
+    assert fit.converged
+    assert [draft is not None for draft in drafts] == [dtype == np.float32 and not shift]
+    Z = coordinates(X.astype(np.float64))
+    expected = reference(Z, codes, 0.5, weight).decision_function(Z).reshape(250, -1)
+    np.testing.assert_allclose(X @ coef.T + intercept, expected, atol=atol)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e4])

@@ -7,7 +7,7 @@ import pytest
 
 from isrlearn import ISRClassifier, ISRTransformer
 from isrlearn.core import Moments, principal_angles, principal_components
-from isrlearn.core._range import prefers_rows, row_components
+from isrlearn.core._range import prefers_rows, row_components, sketch, start_directions
 
 
 def rows_with_decay(n, d, *, dtype=np.float64, shift=0.0, seed=0):
@@ -155,3 +155,28 @@ def test_many_rows_begin_with_a_sample_of_them():
     found = row_components(X, center, p)
     expected = np.linalg.eigh(np.cov(X.T.astype(float)))[1][:, ::-1][:, :p]
     assert principal_angles(found, expected)[0] < 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_sketch_of_enough_directions_is_the_matrix(dtype):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(60, 8)) * np.logspace(0, -1, 8)
+    matrix = root @ root.T
+    start = start_directions(60, 20)
+    # Twelve of the directions see nothing but the products' rounding.
+    vectors, values = sketch(start, (matrix.astype(dtype) @ start.astype(dtype)).astype(float))
+    assert vectors.shape == (60, 8)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(8), atol=1e-8)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-4 * values[-1])
+
+
+def test_a_sketch_holds_the_large_directions_of_a_matrix_that_has_more():
+    X = rows_with_decay(400, 120)
+    scatter = X.T @ X
+    start = start_directions(120, 40)
+    vectors, values = sketch(start, scatter @ start)
+    exact = np.linalg.eigvalsh(scatter)
+    np.testing.assert_allclose(values[-10:], exact[-10:], rtol=0.1)
+    # Never larger than the matrix, in any direction.
+    rest = np.linalg.eigvalsh(scatter - (vectors * values) @ vectors.T)
+    assert rest[0] > -1e-9 * exact[-1]

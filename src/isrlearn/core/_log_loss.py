@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import linalg, special
 
 Curved = Literal["full", "mean"]
 
-#: Bytes of a block of rows in float64: it stays in the outer cache between its two products, and is
+#: Bytes of a block of rows: it stays in the outer cache between its two products, and is
 #: large enough for two threads.
 _BLOCK_BYTES = 4 << 20
 #: Rows that make adding their second moments to a sum cheap.
@@ -32,21 +32,23 @@ class Block(NamedTuple):
 class ArrayRows:
     """Blocks of rows of an array, or of what slices like one; never copied whole.
 
-    Float32 rows become float64 block by block: with float32 products, gradients would be known to
-    too few digits in whitened coordinates, where large directions must cancel.
+    Float32 rows become float64 block by block, unless told otherwise: with float32 products,
+    gradients would be known to too few digits in whitened coordinates, where large directions must
+    cancel.
     """
 
     Z: Any  # (n, p)
     codes: NDArray[np.intp]  # (n,)
     weight: NDArray[np.float64] | None = None  # (n,)
+    dtype: DTypeLike = np.float64
 
     def __iter__(self) -> Iterator[Block]:
         n, p = self.Z.shape
-        step = max(64, _BLOCK_BYTES // (8 * max(1, p)))
+        step = max(64, _BLOCK_BYTES // (np.dtype(self.dtype).itemsize * max(1, p)))
         for start in range(0, n, step):
             rows = slice(start, start + step)
             weight = None if self.weight is None else self.weight[rows]
-            yield Block(np.asarray(self.Z[rows], dtype=np.float64), self.codes[rows], weight)
+            yield Block(np.asarray(self.Z[rows], dtype=self.dtype), self.codes[rows], weight)
 
 
 class Sums(NamedTuple):
@@ -86,11 +88,11 @@ def loss_sums(rows: Iterable[Block], query: Query) -> Sums:
     link = _two_classes if n_classes == 2 else _many_classes
     waiting: list[tuple[NDArray, NDArray]] = []
     for Z, codes, weight in rows:
-        part = link(Z @ V + shift, codes, n_classes, curved)
+        part = link(Z @ V.astype(Z.dtype, copy=False) + shift, codes, n_classes, curved)
         if weight is not None:
             part = part.weighted(weight)
         loss += float(part.loss.sum())
-        slope += Z.T @ part.residual
+        slope += Z.T @ part.residual.astype(Z.dtype, copy=False)
         level += part.residual.sum(axis=0)
         if curvature is not None and part.bend is not None:
             waiting.append((Z, part.bend))

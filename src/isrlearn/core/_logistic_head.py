@@ -86,8 +86,12 @@ def logistic_head(
             max_passes=max_passes,
         )
         return *coordinates.fold(fit.coef, fit.intercept), fit
+    draft = None
     if moments.scatter is None and coordinates.linear.ndim == 1:
-        scatter = _leading_scatter(CentredRows(X, coordinates.eraser.center, weight), coordinates)
+        rows = CentredRows(X, coordinates.eraser.center, weight)
+        scatter = _leading_scatter(rows, coordinates)
+        if rows.dtype == np.float32 and rows.is_near:
+            draft = ArrayRows(X, codes, weight, np.float32)
     else:
         scatter = unit_scatter(moments, coordinates, total)
     if small and n * d * 8 <= _COPY_BYTES:
@@ -101,6 +105,7 @@ def logistic_head(
         tol=tol,
         max_passes=max_passes,
         features=coordinates,
+        draft=draft,
     )
     return fit.coef, fit.intercept, fit
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from isrlearn.core._lbfgs import Descent
 from isrlearn.core._log_loss import LogisticObjective, Value
 from isrlearn.core._range import LowRank
 
@@ -18,16 +18,9 @@ from isrlearn.core._range import LowRank
 _PATIENCE, _FEATURES_A_PASS = 25, 24
 #: Coefficients of several scores up to which a Newton step is worth it in hard cases.
 _DENSE_SIZE = 1500
-#: Pairs of steps and gradients that L-BFGS remembers.
-_MEMORY = 30
 #: Gradient norm below which the loss changes by less than its rounding, and only the gradient
-#: can tell whether a step was good.
-_VISIBLE = 1e-6
-#: Share of what its slope promises that a step must make the loss fall by, and share of that slope
-#: that must be gone at its end.
-_FALL, _FLATTER = 1e-4, 0.9
-#: Most points tried along a step, and steps that gain nothing before the minimum counts as reached.
-_TRIALS, _IDLE = 20, 4
+#: can tell whether a step was good; the same of a draft, and down to where it will do.
+_VISIBLE, _VISIBLE_DRAFT, _DRAFT = 1e-6, 1e-3, 1e-4
 #: Relative rounding of a sum over rows: smaller changes of the loss mean nothing.
 _ROUNDING = 1e-14
 
@@ -62,7 +55,7 @@ def newton(
             there = Point(here.V + size * step.V, here.b + size * step.b)
             new = objective(there.V, there.b, curved="full")
             passes += 1
-            if new.loss <= at.loss + _FALL * size * slope + _ROUNDING * abs(at.loss):
+            if new.loss <= at.loss + 1e-4 * size * slope + _ROUNDING * abs(at.loss):
                 break
             size /= 2
             if passes >= max_passes or size < 1e-8:
@@ -77,6 +70,7 @@ def lbfgs(
     scatter: NDArray | LowRank,
     tol: float,
     max_passes: int,
+    draft: LogisticObjective | None = None,
 ) -> Point:
     """L-BFGS in coordinates where the mean loss has about unit curvature.
 
@@ -84,14 +78,14 @@ def lbfgs(
     the probabilities of the classes' counts (K,). Where the classes are nearly separated that is
     far from the curvature at the minimum; so after some passes they are made anew, from the
     curvature at the point reached; not so where the scatter is of low rank, since p is too large
-    for a matrix then.
+    for a matrix then. Such steps may begin with a `draft` of the objective, cheaper and rounded.
     """
     share, total = count / count.sum(), float(count.sum())
     bend = (1.0 - share @ share) / objective.n_scores
     metric = _Metric.of(objective, bend * scatter, bend * total, total)
     patience = max(_PATIENCE, objective.n_features // _FEATURES_A_PASS)
     if isinstance(scatter, LowRank):
-        return _descend(objective, metric, start, tol, max_passes)
+        return _descend(objective, metric, start, tol, max_passes, draft)
     here, stuck = start, 0
     while True:
         before, allowed = here.passes, min(patience, max_passes - here.passes)
@@ -111,99 +105,27 @@ def lbfgs(
             metric = _Metric.of(objective, H[:-1, :-1], H[-1, -1], total)
 
 
-class _Trial(NamedTuple):
-    """A point in the coordinates of a metric, and the mean loss there."""
-
-    u: NDArray[np.float64]
-    value: float
-    gradient: NDArray[np.float64]
-
-    @property
-    def norm(self) -> float:
-        return float(np.linalg.norm(self.gradient))
-
-
-class _MeanLoss:
-    """Mean loss and its gradient by u; counts passes."""
-
-    def __init__(self, objective: LogisticObjective, metric: _Metric, start: Point) -> None:
-        self.objective, self.metric, self.start = objective, metric, start
-        self.passes = 0
-
-    def __call__(self, u: NDArray) -> _Trial:
-        at = self.objective(*self.metric.move(self.start, u))
-        self.passes += 1
-        return _Trial(u, at.loss / self.metric.total, self.metric.pull(at))
-
-
-#: A step, the change of the gradient that it made, and the product of the two.
-_Pair = tuple[NDArray, NDArray, float]
-
-
 def _descend(
-    objective: LogisticObjective, metric: _Metric, start: Point, tol: float, max_passes: int
+    objective: LogisticObjective,
+    metric: _Metric,
+    start: Point,
+    tol: float,
+    max_passes: int,
+    draft: LogisticObjective | None = None,
 ) -> Point:
-    """L-BFGS from a point, in the coordinates of a metric.
-
-    Not SciPy's: that one compares values, which near the minimum differ by less than their
-    rounding, and its products start threads that then compete with those of the passes.
-    """
-    loss, pairs = _MeanLoss(objective, metric, start), deque[_Pair](maxlen=_MEMORY)
-    here = best = loss(np.zeros((len(objective.kept) + 1) * objective.n_scores))
-    idle = 0
-    while best.norm > tol and loss.passes < max_passes and idle < _IDLE:
-        there = _search(loss, here, -_times_inverse_curvature(pairs, here.gradient), max_passes)
-        if there is None:
-            break
-        step, change = there.u - here.u, there.gradient - here.gradient
-        if (product := float(step @ change)) > 0:
-            pairs.append((step, change, product))
-        here = there
-        better = here.norm < best.norm or best.norm > _VISIBLE
-        best, idle = (here, 0) if better else (best, idle + 1)
+    """L-BFGS from a point, in the coordinates of a metric."""
+    descent = Descent(np.zeros((len(objective.kept) + 1) * objective.n_scores))
+    if draft is not None:
+        descent(
+            metric.mean_loss(draft, start),
+            goal=max(tol, _DRAFT),
+            visible=_VISIBLE_DRAFT,
+            most=max_passes - 1,
+        )
+    loss = metric.mean_loss(objective, start)
+    best = descent(loss, goal=tol, visible=_VISIBLE, most=max_passes)
     V, b = metric.move(start, best.u)
-    return Point(V, b, gradient_norm=best.norm, passes=start.passes + loss.passes)
-
-
-def _search(loss: _MeanLoss, here: _Trial, step: NDArray, max_passes: int) -> _Trial | None:
-    """A point along a step where the loss is smaller and flatter; None if none is to be seen.
-
-    Wolfe's conditions; close to the minimum of a convex loss its slope alone can tell.
-    """
-    slope = float(here.gradient @ step)
-    low, high, size = 0.0, np.inf, 1.0
-    slopes = {low: slope}
-    while loss.passes < max_passes and len(slopes) <= _TRIALS:
-        there = loss(here.u + size * step)
-        slopes[size] = float(there.gradient @ step)
-        fell = there.value <= here.value + _FALL * size * slope
-        if not (slopes[size] <= -_FLATTER * slope if here.norm <= _VISIBLE else fell):
-            high = size
-        elif slopes[size] < _FLATTER * slope:
-            low = size
-        else:
-            return there
-        if np.isinf(high):
-            size *= 4.0
-            continue
-        # Where the slope would vanish, were it to change evenly; not too near to either end.
-        share = slopes[low] / (slopes[low] - slopes[high]) if slopes[high] > 0 else 0.5
-        size = low + float(np.clip(share, 0.1, 0.9)) * (high - low)
-    return None
-
-
-def _times_inverse_curvature(pairs: deque[_Pair], gradient: NDArray) -> NDArray:
-    """Gradient times the inverse Hessian that steps and the changes they made tell of."""
-    gradient, shares = gradient.copy(), []
-    for step, change, product in reversed(pairs):
-        shares.append(float(step @ gradient) / product)
-        gradient -= shares[-1] * change
-    if pairs:
-        _, change, product = pairs[-1]
-        gradient *= product / float(change @ change)
-    for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
-        gradient += (share - float(change @ gradient) / product) * step
-    return gradient
+    return Point(V, b, gradient_norm=best.norm, passes=start.passes + descent.calls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +160,17 @@ class _Metric:
         V = start.V.copy()
         V[self.kept] += _times(self.root, u[:-1])
         return V, start.b + self.level * u[-1]
+
+    def mean_loss(
+        self, objective: LogisticObjective, start: Point
+    ) -> Callable[[NDArray], tuple[float, NDArray]]:
+        """Mean loss and its gradient by u, the start being at zero."""
+
+        def loss(u: NDArray) -> tuple[float, NDArray]:
+            at = objective(*self.move(start, u))
+            return at.loss / self.total, self.pull(at)
+
+        return loss
 
     def pull(self, at: Value) -> NDArray:
         """Gradient of the mean loss by u."""

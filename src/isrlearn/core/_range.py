@@ -66,6 +66,11 @@ class CentredRows:
         self._origin = center.astype(dtype) if moved else None
         self._center = np.zeros_like(center) if moved else center
 
+    @property
+    def is_near(self) -> bool:
+        """Whether they lie so near the origin that they are multiplied as they are."""
+        return self._origin is None
+
     def blocks(self, every: int = 1) -> Iterator[tuple[slice, NDArray]]:
         """Some rows at a time, and where they lie; one block in so many."""
         n, d = self.shape

@@ -130,6 +130,7 @@ def solve_logistic(
     tol: float = 1e-9,
     max_passes: int = 1000,
     features: FeatureMap | None = None,
+    draft: Iterable[Block] | SummedRows | None = None,
 ) -> LogisticFit:
     """Minimiser of the penalised logistic loss over rows that come in blocks, from anywhere.
 
@@ -154,6 +155,8 @@ def solve_logistic(
     features : FeatureMap, optional
         Linear coordinates, for example `Coordinates`, that penalty, scatter and start belong to.
         The fit's coefficients are then of the rows' own features, and so is the mean.
+    draft : iterable of (Z, codes, weight), optional
+        The same rows, rounded and faster to read, for the first steps with a scatter of low rank.
 
     Examples
     --------
@@ -169,7 +172,8 @@ def solve_logistic(
     if scatter is None or suits_newton(len(count), len(penalty)):
         point = newton(objective, point, float(count.sum()), tol, max_passes)
     else:
-        point = lbfgs(objective, point, count, scatter, tol, max_passes)
+        rough = None if draft is None else replace(objective, rows=draft)
+        point = lbfgs(objective, point, count, scatter, tol, max_passes, rough)
     Q = contrasts(objective.n_classes)
     V = point.V if features is None else features.lift(point.V)
     intercept = Q @ (point.b - mean @ V)

@@ -1,0 +1,93 @@
+"""L-BFGS: to the minimum of convex losses, whatever their values' rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+
+from isrlearn.core._lbfgs import Descent
+
+
+def bowl(condition, p=40, seed=0):
+    """A quadratic loss with its minimum at ones."""
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(p, p)))[0]
+    H = (Q * np.logspace(0, -np.log10(condition), p)) @ Q.T
+
+    def loss(u):
+        gradient = H @ (u - 1.0)
+        return 0.5 * float(gradient @ (u - 1.0)), gradient
+
+    return loss
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e2, 1e4])
+def test_finds_the_minimum_of_a_bowl(condition):
+    descent = Descent(np.zeros(40))
+    found = descent(bowl(condition), goal=1e-10, visible=1e-6, most=1000)
+    assert found.norm <= 1e-10
+    np.testing.assert_allclose(found.u, 1.0, atol=1.01e-10 * condition)
+    np.testing.assert_array_equal(descent.u, found.u)
+    assert descent.calls <= {1.0: 3, 1e2: 100, 1e4: 900}[condition]
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_first_steps_may_be_far_too_short_or_too_long(scale):
+    def loss(u):
+        value = np.logaddexp(0, scale * u).sum() - 0.3 * scale * u.sum()
+        return float(value), scale * (special.expit(scale * u) - 0.3)
+
+    found = Descent(np.ones(3))(loss, goal=1e-8 * scale, visible=1e-10 * scale, most=100)
+    np.testing.assert_allclose(scale * found.u, np.log(0.3 / 0.7), rtol=1e-6)
+
+
+def test_values_that_are_rounded_do_not_matter_near_the_minimum():
+    exact = bowl(100.0)
+    rng = np.random.default_rng(1)
+
+    def loss(u):
+        value, gradient = exact(u)
+        return value + 1e-9 * rng.normal(), gradient
+
+    assert Descent(np.zeros(40))(loss, goal=1e-10, visible=1e-3, most=200).norm <= 1e-10
+    # Were they to be believed, one would be stuck well before.
+    assert Descent(np.zeros(40))(loss, goal=1e-10, visible=0.0, most=200).norm > 1e-6
+
+
+def test_what_a_draft_taught_is_kept():
+    exact = bowl(1e3)
+
+    def rounded(u):
+        value, gradient = exact(u.astype(np.float32))
+        return float(np.float32(value)), gradient.astype(np.float32).astype(float)
+
+    both = Descent(np.zeros(40))
+    both(rounded, goal=1e-3, visible=1e-2, most=200)
+    drafted = both.calls
+    assert both(exact, goal=1e-9, visible=1e-6, most=400).norm <= 1e-9
+    # Taught nothing, it needs more from the same point.
+    other = Descent(np.zeros(40))
+    other.u = Descent(np.zeros(40))(rounded, goal=1e-3, visible=1e-2, most=200).u
+    other(exact, goal=1e-9, visible=1e-6, most=400)
+    assert both.calls - drafted < other.calls
+
+
+def test_stops_where_rounding_leaves_nothing_to_gain():
+    rng = np.random.default_rng(2)
+
+    def loss(u):
+        return 0.5 * float(u @ u), u + 1e-5 * rng.normal(size=len(u))
+
+    descent = Descent(np.ones(40))
+    found = descent(loss, goal=1e-12, visible=1e-3, most=1000)
+    assert 1e-12 < found.norm < 1e-3
+    assert descent.calls < 400
+
+
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_computes_the_loss_no_more_often_than_allowed(most):
+    descent = Descent(np.zeros(40))
+    found = descent(bowl(1e4), goal=1e-10, visible=1e-6, most=most)
+    assert descent.calls == most
+    assert found.norm > 1e-10
