@@ -8,16 +8,18 @@ from scipy.linalg import blas
 
 from isrlearn.core._slots import FLOATS, SEGMENT, by_slot, slot_sums
 
-#: Bytes of float64 rows that stay in the cache between the steps of an update.
-_BLOCK_BYTES = 1 << 20
-#: Rows of a product that make adding it to its float64 sum cheap.
-_ENOUGH = 2048
+#: Bytes of float64 rows that stay in the outer cache between the steps of an update.
+_BLOCK_BYTES = 8 << 20
+#: Rows of a product that make adding it to its float64 sum cheap, and most for float32's digits.
+_ENOUGH, _MOST = 2048, 16384
 #: How many times the variance the square of a mean may be for rows to stay where they are.
-_NEAR = 4.0
+_NEAR = 16.0
 #: Differences of means that are collected before their scatter is added.
 _WAITING = 64
 #: Rows of a scatter that are added to at a time: no more of the unused triangle than needed.
 _BAND = 256
+#: Rows of a triangle that are transposed at a time: few enough for the cache.
+_STRIP = 32
 #: Features up to which a product's other triangle costs less than SciPy's older kernel.
 _NARROW = 512
 #: Mean square of a float32 column below which some of its squares have too few digits left.
@@ -29,7 +31,8 @@ def default_chunk_size(n_features: int, slots: int = 1, *, apart: bool = False) 
 
     With a scatter a slot (`apart`), each slot should have enough of them.
     """
-    rows = max(_ENOUGH, _BLOCK_BYTES // (8 * max(1, n_features)), 64 * slots)
+    rows = min(_MOST, _BLOCK_BYTES // (8 * max(1, n_features)))
+    rows = max(_ENOUGH, rows, 64 * slots)
     return max(rows, slots * min(_ENOUGH, 8 * n_features)) if apart else rows
 
 
@@ -89,11 +92,10 @@ class Running:
             return
         order, present, ends = by_slot(slots, len(self.count))
         starts = np.append(0, ends[:-1])
-        rows = self._buffer(block)
+        rows = self._gathered(block, order)
         w = None if weight is None else weight[order]
         for slot, start, end in zip(present, starts, ends, strict=True):
-            own = None if w is None else w[start:end]
-            self._merge(slot, block, order[start:end], rows[start:end], own)
+            self._merge(slot, rows[start:end], None if w is None else w[start:end])
         if w is not None:
             rows *= np.sqrt(w)[:, None].astype(rows.dtype)
         targets = self.target[present]
@@ -117,8 +119,7 @@ class Running:
         steps = slot_sums(rows, slots, len(count))[present] / count[present, None]
         if not (steps**2 <= reach).all():
             return False
-        for slot, step in zip(present, steps, strict=True):
-            self._move(int(slot), float(count[slot]), origin[slot] + step, step)
+        self._move(present, count[present], origin[present] + steps, steps)
         self._add_gram(target, rows)
         return True
 
@@ -128,35 +129,46 @@ class Running:
             self._rows = np.empty(block.shape, dtype=block.dtype)
         return self._rows[: len(block)]
 
-    def _merge(
-        self, slot: int, block: NDArray, order: NDArray, rows: NDArray, w: NDArray | None
-    ) -> None:
-        """Gather the rows of one slot, centred, and merge their count and mean into its own."""
+    def _gathered(self, block: NDArray, order: NDArray) -> NDArray:
+        """The rows of a block in another order."""
+        rows, place = self._buffer(block), np.empty_like(order)
+        place[order] = np.arange(len(order))
+        # Reading the rows as they come and writing them to their places is the faster way round.
+        rows[place] = block
+        return rows
+
+    def _merge(self, slot: int, rows: NDArray, w: NDArray | None) -> None:
+        """Centre the rows of one slot, and merge their count and mean into its own."""
         seen, old = self.count[slot], self.mean[slot]
         count = float(len(rows) if w is None else w.sum())
-        w = None if w is None else w.astype(rows.dtype)
         origin, reach = None, self._reach(self.target[slot]) if seen > 0 else np.float64(-1.0)
         if (old**2 > reach).any():
-            origin = (old if seen > 0 else _near(block, order)).astype(rows.dtype)
-        step = _gathered(block, order, origin, rows, w) / count
+            origin = (old if seen > 0 else _near(rows)).astype(rows.dtype)
+            rows -= origin
+        step = _summed(rows, w) / count
         mean = step if origin is None else origin + step
         near = bool((step**2 <= reach).all())
         if not near:
             rows -= step.astype(rows.dtype)
-        self._move(slot, count, mean, step if near else None)
+        one = np.array([slot]), np.array([count]), mean[None]
+        self._move(*one, step[None] if near else None)
 
-    def _move(self, slot: int, count: float, mean: NDArray, step: NDArray | None) -> None:
-        """Merge the count and mean of new rows, which are multiplied that step off their mean."""
-        seen, old = self.count[slot], self.mean[slot]
-        total, move = seen + count, mean - old
-        self.count[slot] = total
-        if seen == 0:
-            self.mean[slot] = mean
-            return
-        self._wait(slot, np.sqrt(seen * (count / total)) * move)
-        if step is not None:
-            self._wait(slot, np.sqrt(count) * step, sign=-1)
-        self.mean[slot] += (count / total) * move
+    def _move(self, slots: NDArray, count: NDArray, mean: NDArray, steps: NDArray | None) -> None:
+        """Merge counts and means of new rows, which are multiplied those steps off their means.
+
+        The slots have one target.
+        """
+        seen, target = self.count[slots], int(self.target[slots[0]])
+        move, share = mean - self.mean[slots], count / (seen + count)
+        if seen.any():
+            self._wait(target, np.sqrt(seen * share)[:, None] * move)
+        if steps is not None:
+            self._wait(target, np.sqrt(count)[:, None] * steps, sign=-1)
+        self.count[slots] += count
+        # Not a difference where there is nothing to differ from: it would lose digits.
+        self.mean[slots] = np.where(
+            seen[:, None] > 0, self.mean[slots] + share[:, None] * move, mean
+        )
 
     def _reach(self, target: int) -> NDArray[np.float64]:
         """Squares of a mean, or of a step, up to which rows need not be moved by it.
@@ -167,11 +179,11 @@ class Running:
         count = self.count[self.target == target].sum()
         return _NEAR / count * np.einsum("ii->i", self.scatter[target])
 
-    def _wait(self, slot: int, row: NDArray, sign: int = 1) -> None:
-        target, waiting = int(self.target[slot]), self._waiting[sign < 0]
-        waiting.setdefault(target, []).append(row)
-        if len(waiting[target]) == _WAITING:
-            self._add_gram(target, np.array(waiting.pop(target)), sign)
+    def _wait(self, target: int, rows: NDArray, sign: int = 1) -> None:
+        waiting = self._waiting[sign < 0]
+        waiting.setdefault(target, []).append(rows)
+        if sum(map(len, waiting[target])) >= _WAITING:
+            self._add_gram(target, np.concatenate(waiting.pop(target)), sign)
 
     def _add_gram(self, target: int, rows: NDArray, sign: int = 1) -> None:
         """Add ``rows.T @ rows``, or subtract it, in the lower triangle of a scatter."""
@@ -202,7 +214,7 @@ class Running:
         """The scatter of the labelled cells and of the unlabelled rows, shaped."""
         for sign, waiting in zip((1, -1), self._waiting, strict=True):
             for target, rows in waiting.items():
-                self._add_gram(target, np.array(rows), sign)
+                self._add_gram(target, np.concatenate(rows), sign)
             waiting.clear()
         for target in np.unique(self.target[self.count > 0]):
             _mirror(self.scatter[target])
@@ -213,26 +225,26 @@ class Running:
         return inner.reshape(K, E, d, d), outer.reshape(K, 1, d, d)
 
 
-def _gathered(
-    block: NDArray, order: NDArray, origin: NDArray | None, out: NDArray, w: NDArray | None
-) -> NDArray[np.float64]:
-    """Weighted sum of some rows of a block, less an origin if any; these rows go to `out`."""
-    total = np.zeros(block.shape[1])
-    # Few rows at a time: what one step leaves in the cache the next one finds there.
-    for start in range(0, len(out), SEGMENT):
-        some = slice(start, start + SEGMENT)
-        # Any other mode makes a copy first, in case an index is out of range.
-        rows = np.take(block, order[some], axis=0, out=out[some], mode="clip")
-        if origin is not None:
-            rows -= origin
-        total += rows.sum(axis=0) if w is None else w[some] @ rows
+def _summed(rows: NDArray, w: NDArray | None) -> NDArray[np.float64]:
+    """Weighted sum of some rows: of few at a time in their own precision."""
+    total = np.zeros(rows.shape[1])
+    whole = len(rows) // SEGMENT * SEGMENT
+    for part, length in ((slice(0, whole), SEGMENT), (slice(whole, None), len(rows) - whole)):
+        if not length:
+            continue
+        parts = rows[part].reshape(-1, length, rows.shape[1])
+        if w is None:
+            sums = parts.sum(axis=1)
+        else:
+            sums = w[part].astype(rows.dtype).reshape(-1, 1, length) @ parts
+        total += sums.reshape(-1, len(total)).sum(axis=0, dtype=np.float64)
     return total
 
 
-def _near(block: NDArray, order: NDArray) -> NDArray[np.float64]:
+def _near(rows: NDArray) -> NDArray[np.float64]:
     """About the mean of some rows, from the first of them: differences from it are nearly exact."""
-    first = block[order[0]].astype(np.float64)
-    return first + (block[order[:SEGMENT]] - first).mean(axis=0)
+    first = rows[0].astype(np.float64)
+    return first + (rows[:SEGMENT] - first).mean(axis=0)
 
 
 def _holds(product: NDArray, rows: NDArray) -> bool:
@@ -248,8 +260,9 @@ def _holds(product: NDArray, rows: NDArray) -> bool:
 
 def _mirror(matrix: NDArray) -> None:
     """Copy the lower triangle of a square matrix to the upper one."""
-    for start in range(0, len(matrix), _BAND):
-        end = start + _BAND
+    upper = ~np.tri(_STRIP, dtype=bool)
+    for start in range(0, len(matrix), _STRIP):
+        end = min(start + _STRIP, len(matrix))
         square = matrix[start:end, start:end]
-        square[:] = np.tril(square) + np.tril(square, -1).T
+        np.copyto(square, square.T.copy(), where=upper[: end - start, : end - start])
         matrix[:start, start:end] = matrix[start:end, :start].T

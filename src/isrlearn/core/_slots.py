@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-#: Rows summed in their own precision before the sum goes on in float64; more in a product.
-SEGMENT, _LONG_SEGMENT = 256, 1024
-#: Slots and features up to which a product with all slots costs less than gathering rows by slot.
-_FEW_SLOTS, _NARROW = 32, 512
+#: Rows summed in their own precision before the sum goes on in float64.
+SEGMENT = 256
 #: Means so many standard deviations from the origin lose digits when rows are summed as they are.
 _FAR = 8.0
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -53,37 +51,15 @@ def slot_sums(
     block: NDArray, slots: NDArray, n_slots: int, weight: NDArray | None = None
 ) -> NDArray[np.float64]:
     """Weighted sums of the rows of each slot, (n_slots, d)."""
-    total = np.zeros((n_slots, block.shape[1]))
-    present = np.flatnonzero(np.bincount(slots, minlength=n_slots))
-    if block.shape[1] > _NARROW or len(present) > _FEW_SLOTS:
-        owner, sums = _gathered_sums(block, slots, n_slots, weight)
-        for slot, part in zip(owner, sums, strict=True):
-            total[slot] += part
-        return total
-    # A product with the slots' indicators is the fastest way to read short rows.
-    for start in range(0, len(block), _LONG_SEGMENT):
-        rows = slice(start, start + _LONG_SEGMENT)
-        member = (slots[rows] == present[:, None]).astype(block.dtype)
-        if weight is not None:
-            member *= weight[rows].astype(block.dtype)
-        total[present] += member @ block[rows]
-    return total
-
-
-def _gathered_sums(
-    block: NDArray, slots: NDArray, n_slots: int, weight: NDArray | None
-) -> tuple[NDArray, NDArray]:
-    """Sums of rows of the same slot, so many at a time, and the slots they belong to."""
-    order, present, ends = by_slot(slots, n_slots)
-    # One row of the matrix sums one segment of one slot.
-    stops = [
-        np.append(np.arange(a + SEGMENT, b, SEGMENT), b)
-        for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)
-    ]
-    owner = np.repeat(present, [len(stop) for stop in stops])
-    w = np.ones(len(block)) if weight is None else weight[order]
-    parts = (w.astype(block.dtype), order, np.concatenate([[0], *stops]))
-    return owner, sparse.csr_array(parts, shape=(len(owner), len(block))) @ block
+    n, d = block.shape
+    # Each column of the matrix puts a row where its slot is summed: so rows are read in order. Some
+    # hundred of them have sums of their own, which float64 then adds up.
+    segment = max(SEGMENT, 8 * n_slots)
+    place = np.arange(n) // segment * n_slots + slots
+    w = np.ones(n, dtype=block.dtype) if weight is None else weight.astype(block.dtype)
+    parts = (w, place.astype(np.int32), np.arange(n + 1, dtype=np.int32))
+    sums = sparse.csc_array(parts, shape=(-(-n // segment) * n_slots, n)) @ block
+    return sums.reshape(-1, n_slots, d).sum(axis=0, dtype=np.float64)
 
 
 def is_far(rows: NDArray) -> bool:
