@@ -8,8 +8,9 @@ from scipy import sparse
 
 #: Rows summed in their own precision before the sum goes on in float64.
 SEGMENT = 256
-#: Means so many standard deviations from the origin lose digits when rows are summed as they are.
-_FAR = 8.0
+#: Means so many standard deviations from the origin lose digits when rows are summed as they are,
+#: and rows that are looked at to tell.
+_FAR, _GLANCE = 8.0, 64
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -33,7 +34,7 @@ class RunningMeans:
         block = block if block.dtype in FLOATS else block.astype(np.float64)
         if self._origin is None:
             first = block[0].astype(np.float64)
-            self._origin = first if is_far(block[:SEGMENT]) else np.zeros_like(first)
+            self._origin = first if is_far(block) else np.zeros_like(first)
         if self._origin.any():
             block = block - self._origin.astype(block.dtype)
         self.count += np.bincount(slots, weight, len(self.count))
@@ -63,7 +64,11 @@ def slot_sums(
 
 
 def is_far(rows: NDArray) -> bool:
-    """Whether some feature lies so far from zero that sums of its squares would lose digits."""
+    """Whether some feature lies so far from zero that sums of its squares would lose digits.
+
+    The first few rows tell.
+    """
+    rows = rows[:_GLANCE]
     mean, deviation = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
     return bool((np.abs(mean) > _FAR * deviation).any())
 
