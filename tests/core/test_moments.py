@@ -476,7 +476,7 @@ def spread_error(found, exact, X):
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("shift", [0.0, 1e4])
 def test_float32_products_keep_six_digits(d, pooled, shift):
-    # What the docstring of Running promises, on both sides of the width that picks the kernel.
+    # What the docstring of Running promises, for one part of the product and for several.
     rng = np.random.default_rng(17)
     n = 6000
     scale = np.logspace(0, 3, d)

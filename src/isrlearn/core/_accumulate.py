@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from isrlearn.core._slots import FLOATS, SEGMENT, by_slot, slot_sums
 
 #: Bytes of float64 rows that stay in the outer cache between the steps of an update.
 _BLOCK_BYTES = 8 << 20
+#: Bytes of float32 rows that are gathered by slot at a time.
+_GATHERED_BYTES = 64 << 20
 #: Rows of a product that make adding it to its float64 sum cheap, and most for float32's digits.
 _ENOUGH, _MOST = 2048, 16384
 #: How many times the variance the square of a mean may be for rows to stay where they are.
 _NEAR = 16.0
 #: Differences of means that are collected before their scatter is added.
 _WAITING = 64
-#: Rows of a scatter that are added to at a time: no more of the unused triangle than needed.
-_BAND = 256
+#: Columns of a product that are made at a time.
+_BAND = 128
 #: Rows of a triangle that are transposed at a time: few enough for the cache.
 _STRIP = 32
-#: Features up to which a product's other triangle costs less than SciPy's older kernel.
-_NARROW = 512
 #: Mean square of a float32 column below which some of its squares have too few digits left.
 _TINY = 1e-30
 
@@ -31,9 +30,11 @@ def default_chunk_size(n_features: int, slots: int = 1, *, apart: bool = False) 
 
     With a scatter a slot (`apart`), each slot should have enough of them.
     """
-    rows = min(_MOST, _BLOCK_BYTES // (8 * max(1, n_features)))
-    rows = max(_ENOUGH, rows, 64 * slots)
-    return max(rows, slots * min(_ENOUGH, 8 * n_features)) if apart else rows
+    d = max(1, n_features)
+    rows = max(_ENOUGH, min(_MOST, _BLOCK_BYTES // (8 * d)))
+    if apart:
+        rows = max(rows, min(slots * min(rows, 8 * d), _GATHERED_BYTES // (4 * d)))
+    return max(rows, 64 * slots)
 
 
 def between(
@@ -78,7 +79,6 @@ class Running:
         # add, and those to subtract.
         self._waiting: tuple[dict[int, list[NDArray]], ...] = ({}, {})
         self._rows = np.empty((0, d))
-        self._product = np.empty((0, 0), dtype=np.float32)
 
     def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
         """Merge the rows of a block, each belonging to one slot, into the sums."""
@@ -187,28 +187,12 @@ class Running:
 
     def _add_gram(self, target: int, rows: NDArray, sign: int = 1) -> None:
         """Add ``rows.T @ rows``, or subtract it, in the lower triangle of a scatter."""
-        total = self.scatter[target]
-        # One library for all products of a size: with two in turn, the threads of one would wait
-        # actively while the other's work.
-        if len(total) <= _NARROW:
-            product = rows.T @ rows
-            if not _holds(product, rows):
-                product = (wide := rows.astype(np.float64)).T @ wide
-            total += product if sign > 0 else -product
-            return
-        # SciPy sees transposes: its upper triangle is the lower one here.
-        if rows.dtype == np.float64:
-            blas.dsyrk(sign, rows.T, beta=1.0, c=total.T, overwrite_c=True)
-            return
-        if not len(self._product):
-            self._product = np.zeros(total.shape, dtype=np.float32)
-        blas.ssyrk(1.0, rows.T, c=self._product.T, overwrite_c=True)
-        if not _holds(self._product, rows):
-            self._add_gram(target, rows.astype(np.float64), sign)
-            return
-        for start in range(0, len(total), _BAND):
-            band = slice(start, start + _BAND), slice(0, start + _BAND)
-            total[band] += self._product[band]
+        # By columns: so the upper triangle is left out, and no part leaves the cache before it is
+        # added. All by NumPy: another library's threads would be waited for actively.
+        for start in range(0, rows.shape[1], _BAND):
+            part = _product(rows, start)
+            below = self.scatter[target][start:, start : start + _BAND]
+            np.add(below, part if sign > 0 else -part, out=below)
 
     def scatters(self, K: int, E: int) -> tuple[NDArray | None, NDArray | None]:
         """The scatter of the labelled cells and of the unlabelled rows, shaped."""
@@ -247,15 +231,16 @@ def _near(rows: NDArray) -> NDArray[np.float64]:
     return first + (rows[:SEGMENT] - first).mean(axis=0)
 
 
-def _holds(product: NDArray, rows: NDArray) -> bool:
-    """Whether a product of float32 rows is in their range; float64 ones are checked when summed."""
-    if product.dtype == np.float64:
-        return True
-    squares = np.einsum("ii->i", product)
-    if not np.isfinite(squares).all():
-        return False
-    small = squares < _TINY * len(rows)
-    return not (small.any() and rows[:, small].any())
+def _product(rows: NDArray, start: int) -> NDArray:
+    """Some columns of ``rows.T @ rows``, from the diagonal down."""
+    part = rows[:, start:].T @ rows[:, start : start + _BAND]
+    if part.dtype == np.float64:  # their range is checked when all is summed
+        return part
+    squares = np.einsum("ii->i", part[: part.shape[1]])
+    small = np.flatnonzero(squares < _TINY * len(rows))
+    if np.isfinite(squares).all() and not rows[:, start + small].any():
+        return part
+    return _product(rows.astype(np.float64), start)
 
 
 def _mirror(matrix: NDArray) -> None:
