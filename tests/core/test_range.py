@@ -7,7 +7,13 @@ import pytest
 
 from isrlearn import ISRClassifier, ISRTransformer
 from isrlearn.core import Moments, principal_angles, principal_components
-from isrlearn.core._range import prefers_rows, row_components, sketch, start_directions
+from isrlearn.core._range import (
+    CentredRows,
+    prefers_rows,
+    row_components,
+    sketch,
+    start_directions,
+)
 
 
 def rows_with_decay(n, d, *, dtype=np.float64, shift=0.0, seed=0):
@@ -27,7 +33,7 @@ def test_rows_and_moments_have_the_same_components(dtype, shift, weighted):
     w = np.random.default_rng(1).integers(0, 3, 400).astype(float) if weighted else None
     moments = Moments.from_data(X, None, np.zeros(400, dtype=int), sample_weight=w)
     expected, variance = principal_components(moments, 10)
-    found = row_components(X, moments.total()[1], 10, w)
+    found = row_components(CentredRows(X, moments.total()[1], w), 10)
     np.testing.assert_allclose(found.T @ found, np.eye(10), atol=1e-10)
     assert principal_angles(found, expected).max() < 5e-3
     held = np.trace(found.T @ moments.total_scatter() @ found) / (moments.total()[0] - 1)
@@ -51,7 +57,7 @@ def test_a_sample_to_begin_with_changes_nothing(monkeypatch):
     X = X[np.argsort(X[:, 0])]
     moments = Moments.from_data(X, None, np.zeros(5000, dtype=int))
     expected, variance = principal_components(moments, 10)
-    found = row_components(X, moments.total()[1], 10)
+    found = row_components(CentredRows(X, moments.total()[1]), 10)
     assert {1, _range._EVERY} == set(seen)
     assert principal_angles(found, expected).max() < 5e-3
     held = np.trace(found.T @ moments.total_scatter() @ found) / 4999
@@ -60,7 +66,7 @@ def test_a_sample_to_begin_with_changes_nothing(monkeypatch):
 
 def test_the_same_rows_give_the_same_components():
     X = rows_with_decay(300, 64)
-    a, b = (row_components(X, X.mean(axis=0), 5) for _ in range(2))
+    a, b = (row_components(CentredRows(X, X.mean(axis=0)), 5) for _ in range(2))
     np.testing.assert_array_equal(a, b)
 
 
@@ -152,7 +158,7 @@ def test_many_rows_begin_with_a_sample_of_them():
     X = rng.normal(size=(n, p)) * [30.0, 20.0] @ strong.T + rng.normal(size=(n, d))
     X = X.astype(np.float32)
     center = X.mean(axis=0, dtype=float)
-    found = row_components(X, center, p)
+    found = row_components(CentredRows(X, center), p)
     expected = np.linalg.eigh(np.cov(X.T.astype(float)))[1][:, ::-1][:, :p]
     assert principal_angles(found, expected)[0] < 1e-3
 

@@ -43,12 +43,18 @@ class ArrayRows:
     dtype: DTypeLike = np.float64
 
     def __iter__(self) -> Iterator[Block]:
+        """Blocks, each of which is overwritten by the next where rows have to be converted."""
         n, p = self.Z.shape
         step = max(64, _BLOCK_BYTES // (np.dtype(self.dtype).itemsize * max(1, p)))
+        # One piece of memory for all of them: to ask for new pages costs more than to convert.
+        memory = np.empty((min(step, n), p), dtype=self.dtype)
         for start in range(0, n, step):
             rows = slice(start, start + step)
-            weight = None if self.weight is None else self.weight[rows]
-            yield Block(np.asarray(self.Z[rows], dtype=self.dtype), self.codes[rows], weight)
+            Z = np.asarray(self.Z[rows])
+            if Z.dtype != self.dtype:
+                memory[: len(Z)] = Z
+                Z = memory[: len(Z)]
+            yield Block(Z, self.codes[rows], None if self.weight is None else self.weight[rows])
 
 
 class Sums(NamedTuple):
@@ -95,7 +101,7 @@ def loss_sums(rows: Iterable[Block], query: Query) -> Sums:
         slope += Z.T @ part.residual.astype(Z.dtype, copy=False)
         level += part.residual.sum(axis=0)
         if curvature is not None and part.bend is not None:
-            waiting.append((Z, part.bend))
+            waiting.append((Z.copy(), part.bend))  # the next block may take its place
             if sum(len(Z) for Z, _ in waiting) >= _ENOUGH:
                 _add_curvature(curvature, waiting, center)
                 waiting = []

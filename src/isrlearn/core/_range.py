@@ -115,9 +115,7 @@ def _squares_fit(rows: NDArray) -> bool:
     return bool(((size == 0) | ((size > _SMALLEST) & (size < 1 / _SMALLEST))).all())
 
 
-def row_components(
-    X: Any, center: NDArray, n_components: int, weight: NDArray | None = None
-) -> NDArray[np.float64]:
+def row_components(rows: CentredRows, p: int) -> NDArray[np.float64]:
     """Leading principal directions (d, p) of rows, by a block Krylov method with a fixed start.
 
     Each pass multiplies a block of directions by the scatter of the rows without forming it; the
@@ -125,20 +123,9 @@ def row_components(
     to the variance held; what is left out then was measured below a thousandth. Directions of
     nearly equal variance may be mixed with others just beyond the last one. Where there are rows
     enough, a sample of them finds the first block.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Anything that slices by rows into arrays.
-    center : ndarray of shape (d,)
-        Their mean.
-    n_components : int
-    weight : ndarray of shape (n,), optional
-        Weights of the rows.
     """
-    rows, p = CentredRows(X, center, weight), n_components
     start = start_directions(rows.shape[1], p + _MORE)
-    if len(X) >= _EVERY * _ROWS_A_DIRECTION * (p + _MORE):
+    if rows.shape[0] >= _EVERY * _ROWS_A_DIRECTION * (p + _MORE):
         basis = np.linalg.qr(rows.scatter_times(start, _EVERY))[0]
         basis = leading(lambda V: rows.scatter_times(V, _EVERY), basis, p + _MORE)
     else:
@@ -223,9 +210,8 @@ class LowRank:
         return LowRank(self.vectors, root[:-1], float(root[-1]))
 
 
-def projected(X: Any, center: NDArray, components: NDArray) -> NDArray:
+def projected(rows: CentredRows, components: NDArray) -> NDArray:
     """Centred rows on some directions, in the rows' precision and made block by block."""
-    rows = CentredRows(X, center)
     out = np.empty((rows.shape[0], components.shape[1]), dtype=rows.dtype)
     for where, _, image in rows.images(components):
         out[where] = image

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from isrlearn import _validation as check
-from isrlearn.core._range import is_wide, prefers_rows, projected, row_components
+from isrlearn.core._range import CentredRows, is_wide, prefers_rows, projected, row_components
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows
 from isrlearn.core.whiten import ROWS_PER_FEATURE
@@ -63,8 +63,9 @@ def read(
     if p is None or not prefers_rows(n, d, p):
         return moments_for(X, y, environments, keep, sample_weight=sample_weight), None
     center = means.total()[1]
-    components = row_components(X, center, int(p), sample_weight)
-    rows = projected(X, center, components)
+    centred = CentredRows(X, center, sample_weight)
+    components = row_components(centred, int(p))
+    rows = projected(centred, components)
     reduced = moments_for(rows, y, environments, keep, sample_weight=sample_weight)
     return means, Reduction(components, reduced.moved(center @ components), rows)
 
