@@ -45,7 +45,10 @@ class ArrayRows:
     def __iter__(self) -> Iterator[Block]:
         """Blocks, each of which is overwritten by the next where rows have to be converted."""
         n, p = self.Z.shape
-        step = max(64, _BLOCK_BYTES // (np.dtype(self.dtype).itemsize * max(1, p)))
+        # Half as much of rows to convert: products of so few are made by one thread, and another
+        # that waits actively for the next one would slow the conversion down.
+        size = _BLOCK_BYTES if self.Z.dtype == self.dtype else _BLOCK_BYTES // 2
+        step = max(64, size // (np.dtype(self.dtype).itemsize * max(1, p)))
         # One piece of memory for all of them: to ask for new pages costs more than to convert.
         memory = np.empty((min(step, n), p), dtype=self.dtype)
         for start in range(0, n, step):
