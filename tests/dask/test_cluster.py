@@ -70,7 +70,8 @@ def rows(folder: Path, *, before: int = NEVER, times: int = 1, others: tuple[int
         again = 0 < len(killed) < times and killed[0].name.endswith(f".{i}")
         if first or again:
             try:
-                (folder / f"killed{len(killed)}.{i}").touch(exist_ok=False)
+                (folder / f"turn{len(killed)}").touch(exist_ok=False)
+                (folder / f"killed{len(killed)}.{i}").touch()
                 # Its own last, or the others would live.
                 for pid in sorted({*others, os.getpid()}, key=os.getpid().__eq__):
                     os.kill(pid, signal.SIGKILL)
