@@ -104,7 +104,9 @@ def loss_sums(rows: Iterable[Block], query: Query) -> Sums:
         slope += Z.T @ part.residual.astype(Z.dtype, copy=False)
         level += part.residual.sum(axis=0)
         if curvature is not None and part.bend is not None:
-            waiting.append((Z.copy(), part.bend))  # the next block may take its place
+            if len(Z) < _ENOUGH:
+                Z = Z.copy()  # the next block may take its place
+            waiting.append((Z, part.bend))
             if sum(len(Z) for Z, _ in waiting) >= _ENOUGH:
                 _add_curvature(curvature, waiting, center)
                 waiting = []
@@ -277,18 +279,18 @@ def _add_curvature(total: NDArray, blocks: list[tuple[NDArray, NDArray]], center
         parts[0] if len(parts) == 1 else np.concatenate(parts)
         for parts in zip(*blocks, strict=True)
     )
-    if center.any():
-        Z = Z - center
-    for i in range(bend.shape[1]):
+    Z = Z - center
+    m = bend.shape[1]
+    for i in range(m):
         for j in range(i + 1):
             weight = bend[:, i, j]
+            edge, corner = Z.T @ weight, weight.sum()
             if i == j:
                 # Not negative, it can be split over both factors: BLAS then does half the work.
-                half = Z * np.sqrt(weight)[:, None]
+                half = np.multiply(Z, np.sqrt(weight)[:, None], out=Z if m == 1 else None)
                 inner = half.T @ half
             else:
                 inner = Z.T @ (Z * weight[:, None])
-            edge, corner = Z.T @ weight, weight.sum()
             for a, b in {(i, j), (j, i)}:
                 total[a, :-1, b, :-1] += inner
                 total[a, :-1, b, -1] += edge

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from isrlearn.core._accumulate import default_chunk_size
 from isrlearn.core._log_loss import ArrayRows
-from isrlearn.core._range import CentredRows, LowRank, sketch, start_directions
+from isrlearn.core._range import CentredRows, LowRank, projected, sketch, start_directions
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.logistic import LogisticFit, fit_logistic, solve_logistic, suits_newton
 from isrlearn.core.moments import Moments
@@ -73,7 +72,7 @@ def logistic_head(
     total = float(n if weight is None else weight.sum())
     newton_sized = suits_newton(K, p)
     if newton_sized or (fits_copied(K, p, d) and n * p * (4 if small else 8) <= _COPY_BYTES):
-        Z = _mapped(X, coordinates)
+        Z = projected(CentredRows(X, coordinates.eraser.center), coordinates.matrix)
         scatter = None if newton_sized else unit_scatter(moments, coordinates, total)
         fit = fit_logistic(
             Z,
@@ -121,18 +120,6 @@ def _leading_scatter(rows: CentredRows, coordinates: Coordinates) -> LowRank:
     trace = n * np.count_nonzero(coordinates.linear)
     rest = max(trace - values.sum(), 1e-6 * trace) / (p - len(values))
     return LowRank(vectors, values, rest)
-
-
-def _mapped(X: Any, coordinates: Coordinates) -> NDArray:
-    """All the rows in a head's coordinates, made block by block."""
-    n, d = X.shape
-    dtype = np.float32 if np.dtype(X.dtype) == np.float32 else np.float64
-    Z = np.empty((n, coordinates.n_coordinates), dtype=dtype)
-    step = default_chunk_size(d)
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        Z[rows] = coordinates(np.asarray(X[rows], dtype=dtype))
-    return Z
 
 
 def fits_copied(n_classes: int, p: int, d: int) -> bool:
