@@ -21,13 +21,21 @@ from isrlearn.benchmarks.files import write_beside
 from isrlearn.benchmarks.tables import Table, markdown
 
 
+#: Seconds between contestants: threads that wait actively for more work have given up by then.
+_REST = 0.1
+
+
 def medians(contestants: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Median seconds on the clock of each; in turn, so that a slow minute is everybody's."""
+    """Median seconds on the clock of each; in turn, so that a slow minute is everybody's.
+
+    Each of them begins on a machine at rest.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         run()
     for _ in range(repeats):
         for name, run in contestants.items():
+            time.sleep(_REST)
             start = time.perf_counter()
             run()
             seconds[name].append(time.perf_counter() - start)

@@ -42,10 +42,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 UNBOUND = {"cli", "__init__"}
 
 # Third-party packages that may be imported when a module is loaded; the rest inside functions.
-# joblib and threadpoolctl come with scikit-learn.
+# joblib comes with scikit-learn.
 ALWAYS_INSTALLED = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl"}
 AT_TOP_LEVEL: dict[str, set[str]] = {
-    "core": {"numpy", "scipy"},
+    "core": {"numpy", "scipy", "threadpoolctl"},
     "torch": ALWAYS_INSTALLED | {"torch"},
     "dask": ALWAYS_INSTALLED | {"dask", "distributed"},
     "cli": ALWAYS_INSTALLED | {"click", "rich"},

@@ -491,6 +491,18 @@ def test_float32_products_keep_six_digits(d, pooled, shift):
     assert np.abs((means.mean - double.mean) / scale).max() < 1e-6
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+def test_float32_products_of_very_different_features_do_not_overflow(pooled):
+    # The small one's squares have room in float32; its products with the large one have none.
+    rng = np.random.default_rng(17)
+    X = np.ones((500, 400), dtype=np.float32) * rng.normal(size=(500, 1)).astype(np.float32)
+    X[:, 0] *= 1e16
+    X[:, -1] *= 1e25
+    e = np.arange(500) % 2
+    found, exact = (Moments.from_data(x, None, e, pooled=pooled) for x in (X, X.astype(float)))
+    assert spread_error(found.within() / found.dof, exact.within() / exact.dof, X) < 2e-6
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_means_that_wander_lose_no_digits(dtype):
     # Blocks whose mean is near the one so far, and blocks whose mean is far from it.

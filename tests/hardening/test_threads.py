@@ -10,6 +10,8 @@ import pytest
 from sklearn.base import clone
 
 from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
+from isrlearn.core import Moments, moments
+from isrlearn.core._threads import _blas_threads
 from isrlearn.datasets import make_gaussian_environments
 
 N = 8
@@ -73,3 +75,15 @@ def test_fits_in_threads_are_the_fit(data, estimator, methods):
             np.testing.assert_array_equal(
                 getattr(model, method)(data.X), getattr(expected, method)(data.X)
             )
+
+
+def test_moments_in_threads_are_the_moments():
+    """Large enough that one of them has threads of its own; the others make do without."""
+    rng = np.random.default_rng(0)
+    X, y, e = rng.normal(size=(18_000, 256)), rng.integers(2, size=18_000), np.arange(18_000) % 3
+    assert X.size * X.shape[1] >= moments._MUCH
+    before = _blas_threads()
+    expected = Moments.from_data(X, y, e)
+    for found in at_once(lambda _: Moments.from_data(X, y, e)):
+        assert np.abs(found.scatter - expected.scatter).max() <= 1e-12 * expected.scatter.max()
+    assert _blas_threads() == before

@@ -1,4 +1,4 @@
-"""Moments, subspaces, erasers and closed-form heads: the maths, on NumPy and SciPy alone."""
+"""Moments, subspaces, erasers and closed-form heads: the maths, on NumPy and SciPy."""
 
 from isrlearn.core._logistic_head import logistic_head
 from isrlearn.core.angles import chordal_distance, principal_angles

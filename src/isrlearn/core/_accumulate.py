@@ -6,35 +6,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core._slots import FLOATS, SEGMENT, by_slot, slot_sums
+from isrlearn.core._threads import Share, one_by_one
 
-#: Bytes of float64 rows that stay in the outer cache between the steps of an update.
-_BLOCK_BYTES = 8 << 20
-#: Bytes of float32 rows that are gathered by slot at a time.
-_GATHERED_BYTES = 64 << 20
-#: Rows of a product that make adding it to its float64 sum cheap, and most for float32's digits.
-_ENOUGH, _MOST = 2048, 16384
+#: Bytes of float32 rows in a block, unless too few rows for matrix products to pay.
+_BLOCK_BYTES, _ENOUGH = 64 << 20, 2048
+#: Rows of a block, for each scatter: so steps are long enough to be shared out; and most of all.
+_EACH, _MOST = 4096, 32768
 #: How many times the variance the square of a mean may be for rows to stay where they are.
 _NEAR = 16.0
 #: Differences of means that are collected before their scatter is added.
 _WAITING = 64
-#: Columns of a product that are made at a time.
-_BAND = 128
-#: Rows of a triangle that are transposed at a time: few enough for the cache.
-_STRIP = 32
+#: Columns of a product that are made at a time: enough to pay, few enough for the cache; and the
+#: pieces that they should leave all products of a block in, to be shared out.
+_BANDS, _PIECES = (64, 384), 8
+#: Rows of a piece of work that only reads and writes them.
+_PART = 2048
+#: Rows of a triangle that are transposed at a time: one line of the cache each.
+_STRIP = 8
 #: Mean square of a float32 column below which some of its squares have too few digits left.
 _TINY = 1e-30
 
 
 def default_chunk_size(n_features: int, slots: int = 1, *, apart: bool = False) -> int:
-    """Rows a block: of the cache's size, but enough of them for the matrix products to pay.
+    """Rows a block: enough of them for the matrix products to pay, and no more than memory likes.
 
     With a scatter a slot (`apart`), each slot should have enough of them.
     """
-    d = max(1, n_features)
-    rows = max(_ENOUGH, min(_MOST, _BLOCK_BYTES // (8 * d)))
-    if apart:
-        rows = max(rows, min(slots * min(rows, 8 * d), _GATHERED_BYTES // (4 * d)))
-    return max(rows, 64 * slots)
+    wanted = min(_MOST, _EACH * max(2, slots if apart else 0))
+    return max(min(wanted, _BLOCK_BYTES // (4 * max(1, n_features))), _ENOUGH, 64 * slots)
 
 
 def between(
@@ -64,21 +63,29 @@ class Running:
     them) is one symmetric product a block, in the rows' own precision, added to a float64 sum.
     Float32 rows thus give means to about 1e-7 and scatters to about 1e-6 of the features' own
     spread, however far they lie from the origin, and float64 rows both to rounding.
+
+    Every step is work for independent pieces, for `share` to do; the sums are the same, to the
+    last bit, whoever does which.
     """
 
-    def __init__(self, n_cells: int, n_other: int, d: int, pooled: bool) -> None:
+    def __init__(
+        self, n_cells: int, n_other: int, d: int, pooled: bool, share: Share = one_by_one
+    ) -> None:
         slots = n_cells + n_other
         self.count = np.zeros(slots)
         self.mean = np.zeros((slots, d))
         self.pooled = pooled
         # Where each slot's scatter goes: its own, or one for cells and one for the rest.
         self.target = np.repeat([0, 1], [n_cells, n_other]) if pooled else np.arange(slots)
-        # Only the lower triangles are kept up.
+        # Only the upper triangles are kept up.
         self.scatter = np.zeros((2 if pooled else slots, d, d))
         # Terms of Chan's merge, set aside until there are enough of them for a product: those to
         # add, and those to subtract.
         self._waiting: tuple[dict[int, list[NDArray]], ...] = ({}, {})
         self._rows = np.empty((0, d))
+        self._share = share
+        pieces = d * (1 if pooled else n_cells) // _PIECES
+        self._band = min(max(_BANDS[0], pieces // 32 * 32), _BANDS[1])
 
     def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
         """Merge the rows of a block, each belonging to one slot, into the sums."""
@@ -91,18 +98,22 @@ class Running:
         if self.pooled and weight is None and self._add_together(block, slots):
             return
         order, present, ends = by_slot(slots, len(self.count))
-        starts = np.append(0, ends[:-1])
         rows = self._gathered(block, order)
         w = None if weight is None else weight[order]
-        for slot, start, end in zip(present, starts, ends, strict=True):
-            self._merge(slot, rows[start:end], None if w is None else w[start:end])
-        if w is not None:
-            rows *= np.sqrt(w)[:, None].astype(rows.dtype)
+        parts = list(map(slice, np.append(0, ends[:-1]), ends))
+        found = self._share(
+            lambda i: self._centred(present[i], rows[parts[i]], None if w is None else w[parts[i]]),
+            range(len(parts)),
+        )
+        for slot, (count, mean, step) in zip(present, found, strict=True):
+            self._move(np.array([slot]), np.array([count]), mean[None], step)
         targets = self.target[present]
+        products = []
         for target in np.unique(targets):
             # Slots of one target follow each other: one product for all of them.
             mine = np.flatnonzero(targets == target)
-            self._add_gram(target, rows[starts[mine[0]] : ends[mine[-1]]])
+            products.append((target, rows[parts[mine[0]].start : parts[mine[-1]].stop]))
+        self._add_grams(products)
 
     def _add_together(self, block: NDArray, slots: NDArray) -> bool:
         """Merge a block by one product, without gathering, if means are known well enough."""
@@ -111,16 +122,23 @@ class Running:
         target = self.target[present[0]]
         if (self.target[present] != target).any() or not self.count[present].all():
             return False
-        reach, rows, origin = self._reach(target), block, np.zeros_like(self.mean)
+        reach, rows, near = self._reach(target), block, None
         if (self.mean[present] ** 2 > reach).any():
-            near = self.mean.astype(block.dtype)
-            rows, origin = self._buffer(block), near.astype(np.float64)
-            np.subtract(block, np.take(near, slots, axis=0, out=rows, mode="clip"), out=rows)
-        steps = slot_sums(rows, slots, len(count))[present] / count[present, None]
+            rows, near = self._buffer(block), self.mean.astype(block.dtype)
+
+        def sums(part: slice) -> NDArray[np.float64]:
+            if near is not None:
+                np.take(near, slots[part], axis=0, out=rows[part], mode="clip")
+                np.subtract(block[part], rows[part], out=rows[part])
+            return slot_sums(rows[part], slots[part], len(count))
+
+        steps = np.sum(self._share(sums, _parts(len(block))), axis=0)[present]
+        steps /= count[present, None]
         if not (steps**2 <= reach).all():
             return False
-        self._move(present, count[present], origin[present] + steps, steps)
-        self._add_gram(target, rows)
+        mean = steps if near is None else near[present] + steps
+        self._move(present, count[present], mean, steps)
+        self._add_grams([(target, rows)])
         return True
 
     def _buffer(self, block: NDArray) -> NDArray:
@@ -133,12 +151,21 @@ class Running:
         """The rows of a block in another order."""
         rows, place = self._buffer(block), np.empty_like(order)
         place[order] = np.arange(len(order))
-        # Reading the rows as they come and writing them to their places is the faster way round.
-        rows[place] = block
+
+        def write(part: slice) -> None:
+            # Reading rows as they come and writing them to their places is the faster way round.
+            rows[place[part]] = block[part]
+
+        self._share(write, _parts(len(block)))
         return rows
 
-    def _merge(self, slot: int, rows: NDArray, w: NDArray | None) -> None:
-        """Centre the rows of one slot, and merge their count and mean into its own."""
+    def _centred(
+        self, slot: int, rows: NDArray, w: NDArray | None
+    ) -> tuple[float, NDArray, NDArray | None]:
+        """Centre and weigh the rows of one slot in place.
+
+        Their count and mean, and how far off it they were left.
+        """
         seen, old = self.count[slot], self.mean[slot]
         count = float(len(rows) if w is None else w.sum())
         origin, reach = None, self._reach(self.target[slot]) if seen > 0 else np.float64(-1.0)
@@ -150,8 +177,9 @@ class Running:
         near = bool((step**2 <= reach).all())
         if not near:
             rows -= step.astype(rows.dtype)
-        one = np.array([slot]), np.array([count]), mean[None]
-        self._move(*one, step[None] if near else None)
+        if w is not None:
+            rows *= np.sqrt(w)[:, None].astype(rows.dtype)
+        return count, mean, step[None] if near else None
 
     def _move(self, slots: NDArray, count: NDArray, mean: NDArray, steps: NDArray | None) -> None:
         """Merge counts and means of new rows, which are multiplied those steps off their means.
@@ -183,25 +211,38 @@ class Running:
         waiting = self._waiting[sign < 0]
         waiting.setdefault(target, []).append(rows)
         if sum(map(len, waiting[target])) >= _WAITING:
-            self._add_gram(target, np.concatenate(waiting.pop(target)), sign)
+            self._add_grams([(target, np.concatenate(waiting.pop(target)))], sign)
 
-    def _add_gram(self, target: int, rows: NDArray, sign: int = 1) -> None:
-        """Add ``rows.T @ rows``, or subtract it, in the lower triangle of a scatter."""
-        # By columns: so the upper triangle is left out, and no part leaves the cache before it is
-        # added. All by NumPy: another library's threads would be waited for actively.
-        for start in range(0, rows.shape[1], _BAND):
-            part = _product(rows, start)
-            below = self.scatter[target][start:, start : start + _BAND]
-            np.add(below, part if sign > 0 else -part, out=below)
+    def _add_grams(self, products: list[tuple[int, NDArray]], sign: int = 1) -> None:
+        """Add ``rows.T @ rows``, or subtract it, in the upper triangle of each target's scatter."""
+        # By bands of the sum's rows: so the lower triangle is left out, and no part leaves the
+        # cache before it is added. All by NumPy: another library's threads would be waited for
+        # actively.
+        d = self.mean.shape[1]
+        bands = range(0, d, self._band)
+        pieces = [(target, rows, start) for target, rows in products for start in bands]
+        # The largest first: so nobody waits long at the end.
+        pieces.sort(key=lambda piece: -len(piece[1]) * (d - piece[2]))
+        self._share(lambda piece: self._add_band(sign, *piece), pieces)
+
+    def _add_band(self, sign: int, target: int, rows: NDArray, start: int) -> None:
+        stop = start + self._band
+        square, beyond = _products(rows, start, stop)
+        for part, columns in ((square, slice(start, stop)), (beyond, slice(stop, None))):
+            into = self.scatter[target][start:stop, columns]
+            (np.add if sign > 0 else np.subtract)(into, part, out=into)
 
     def scatters(self, K: int, E: int) -> tuple[NDArray | None, NDArray | None]:
         """The scatter of the labelled cells and of the unlabelled rows, shaped."""
         for sign, waiting in zip((1, -1), self._waiting, strict=True):
-            for target, rows in waiting.items():
-                self._add_gram(target, np.concatenate(rows), sign)
+            self._add_grams([(i, np.concatenate(rows)) for i, rows in waiting.items()], sign)
             waiting.clear()
-        for target in np.unique(self.target[self.count > 0]):
-            _mirror(self.scatter[target])
+        bands = range(0, self.mean.shape[1], self._band)
+        targets = np.unique(self.target[self.count > 0])
+        self._share(
+            lambda piece: _mirror(self.scatter[piece[0]], piece[1], piece[1] + self._band),
+            [(target, start) for target in targets for start in bands],
+        )
         if self.pooled:
             return self.scatter[0], self.scatter[1]
         d = self.mean.shape[-1]
@@ -231,23 +272,26 @@ def _near(rows: NDArray) -> NDArray[np.float64]:
     return first + (rows[:SEGMENT] - first).mean(axis=0)
 
 
-def _product(rows: NDArray, start: int) -> NDArray:
-    """Some columns of ``rows.T @ rows``, from the diagonal down."""
-    part = rows[:, start:].T @ rows[:, start : start + _BAND]
-    if part.dtype == np.float64:  # their range is checked when all is summed
-        return part
-    squares = np.einsum("ii->i", part[: part.shape[1]])
+def _parts(n: int) -> list[slice]:
+    """Rows in parts, to be shared out."""
+    return [slice(start, start + _PART) for start in range(0, n, _PART)]
+
+
+def _products(rows: NDArray, start: int, stop: int) -> tuple[NDArray, NDArray]:
+    """A band of ``rows.T @ rows``: the square on the diagonal, and what is beyond it."""
+    band = rows[:, start:stop]
+    # NumPy sees that the first is symmetric: half the work, and equal to the last bit.
+    square, beyond = band.T @ band, band.T @ rows[:, stop:]
+    if rows.dtype == np.float64:  # their range is checked when all is summed
+        return square, beyond
+    squares = np.einsum("ii->i", square)
     small = np.flatnonzero(squares < _TINY * len(rows))
-    if np.isfinite(squares).all() and not rows[:, start + small].any():
-        return part
-    return _product(rows.astype(np.float64), start)
+    sound = np.isfinite(squares).all() and np.isfinite(beyond).all() and not band[:, small].any()
+    return (square, beyond) if sound else _products(rows.astype(np.float64), start, stop)
 
 
-def _mirror(matrix: NDArray) -> None:
-    """Copy the lower triangle of a square matrix to the upper one."""
-    upper = ~np.tri(_STRIP, dtype=bool)
-    for start in range(0, len(matrix), _STRIP):
-        end = min(start + _STRIP, len(matrix))
-        square = matrix[start:end, start:end]
-        np.copyto(square, square.T.copy(), where=upper[: end - start, : end - start])
-        matrix[:start, start:end] = matrix[start:end, :start].T
+def _mirror(matrix: NDArray, start: int, stop: int) -> None:
+    """Copy a band of a square matrix's upper triangle, beyond the square, to the lower one."""
+    for i in range(start, min(stop, len(matrix)), _STRIP):
+        end = min(i + _STRIP, stop)
+        matrix[stop:, i:end] = matrix[i:end, stop:].T

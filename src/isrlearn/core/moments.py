@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,8 +14,11 @@ from isrlearn.core import _checks
 from isrlearn.core._accumulate import Running, between, default_chunk_size
 from isrlearn.core._slots import RunningMeans
 from isrlearn.core._spread import spread
+from isrlearn.core._threads import crew, one_by_one
 from isrlearn.core.labels import encode, union
 
+#: Multiplications that are worth threads of their own.
+_MUCH = 1 << 30
 _MEANS_ONLY = "these moments keep means only; make them with order=2"
 
 
@@ -110,18 +114,20 @@ class Moments:
         # One slot a cell; unlabelled rows of class k go to slot K·E + k.
         slots = np.where(codes < 0, K * E + class_codes, class_codes * E + codes)
         width = d + (0 if extra is None else extra.shape[1])
-        running: Running | RunningMeans = RunningMeans(K * E + K, width)
-        if order == 2:
-            running = Running(K * E, K, width, pooled)
         step = chunk_size or default_chunk_size(d, K * E, apart=order == 1 or not pooled)
-        for start in range(0, n, step):
-            rows = slice(start, start + step)
-            block = np.asarray(X[rows])
-            if extra is not None:
-                block = np.column_stack([block, extra[rows]])
-            with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums, and named
-                running.add(block, slots[rows], None if weight is None else weight[rows])
-        made = cls._from_running(running, classes, names)
+        is_much = order == 2 and n * width * width >= _MUCH
+        with crew() if is_much else nullcontext(one_by_one) as share:
+            running: Running | RunningMeans = RunningMeans(K * E + K, width)
+            if order == 2:
+                running = Running(K * E, K, width, pooled, share)
+            for start in range(0, n, step):
+                rows = slice(start, start + step)
+                block = np.asarray(X[rows])
+                if extra is not None:
+                    block = np.column_stack([block, extra[rows]])
+                with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums, and named
+                    running.add(block, slots[rows], None if weight is None else weight[rows])
+            made = cls._from_running(running, classes, names)
         if isinstance(running, Running):
             _checks.check_spread(running.scatter, getattr(X, "dtype", np.float64), d)
         return made

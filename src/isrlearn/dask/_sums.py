@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import dask
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from isrlearn.core._log_loss import ArrayRows, Block, Query, Sums, loss_sums
+from isrlearn.core._threads import libraries
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.labels import encode
 from isrlearn.core.moments import Moments
@@ -42,15 +41,9 @@ def moments_of(parts: Parts, kept: Kept) -> Moments:
     return computed(tasks)[0]
 
 
-@cache
-def _threads() -> ThreadpoolController:
-    # To look for the libraries takes milliseconds, and there are many tasks.
-    return ThreadpoolController()
-
-
 def _group_moments(read: Any, group: Sequence[Any], kept: Kept) -> Moments:
     total: Any = 0
-    with _threads().limit(limits=1):
+    with libraries().limit(limits=1):
         samples = [sample for sample in map(read, group) if len(sample.y)]
         for sample in joined(samples):
             total = total + _moments(sample, kept)
@@ -131,5 +124,5 @@ class DaskRows:
 
 def _group_sums(read: Any, group: Sequence[Any], rest: Any) -> Sums:
     rows, query = rest
-    with _threads().limit(limits=1):
+    with libraries().limit(limits=1):
         return loss_sums((block for part in group for block in rows.blocks(read(part))), query)
