@@ -91,11 +91,10 @@ class Query(NamedTuple):
 def loss_sums(rows: Iterable[Block], query: Query) -> Sums:
     """Sums over blocks of rows, in one pass."""
     V, shift, center, n_classes, curved = query
-    (d, m), blocks = V.shape, V.shape[1] if curved == "full" else 1
+    d, m = V.shape
     loss, slope, level = 0.0, np.zeros((d, m)), np.zeros(m)
-    curvature = None if curved is None else np.zeros((blocks, d + 1, blocks, d + 1))
+    curvature = None if curved is None else _Curvature(m if curved == "full" else 1, center)
     link = _two_classes if n_classes == 2 else _many_classes
-    waiting: list[tuple[NDArray, NDArray]] = []
     for Z, codes, weight in rows:
         part = link(Z @ V.astype(Z.dtype, copy=False) + shift, codes, n_classes, curved)
         if weight is not None:
@@ -104,15 +103,8 @@ def loss_sums(rows: Iterable[Block], query: Query) -> Sums:
         slope += Z.T @ part.residual.astype(Z.dtype, copy=False)
         level += part.residual.sum(axis=0)
         if curvature is not None and part.bend is not None:
-            if len(Z) < _ENOUGH:
-                Z = Z.copy()  # the next block may take its place
-            waiting.append((Z, part.bend))
-            if sum(len(Z) for Z, _ in waiting) >= _ENOUGH:
-                _add_curvature(curvature, waiting, center)
-                waiting = []
-    if curvature is not None and waiting:
-        _add_curvature(curvature, waiting, center)
-    return Sums(loss, slope, level, curvature)
+            curvature.add(Z, part.bend)
+    return Sums(loss, slope, level, None if curvature is None else curvature.summed())
 
 
 @runtime_checkable
@@ -273,26 +265,53 @@ def contrasts(n_classes: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(linalg.helmert(n_classes).T)
 
 
-def _add_curvature(total: NDArray, blocks: list[tuple[NDArray, NDArray]], center: NDArray) -> None:
-    """Add some blocks' part of the Hessian: each pair of scores has a weighted Gram matrix."""
-    Z, bend = (
-        parts[0] if len(parts) == 1 else np.concatenate(parts)
-        for parts in zip(*blocks, strict=True)
-    )
-    Z = Z - center
-    m = bend.shape[1]
-    for i in range(m):
-        for j in range(i + 1):
-            weight = bend[:, i, j]
-            edge, corner = Z.T @ weight, weight.sum()
-            if i == j:
-                # Not negative, it can be split over both factors: BLAS then does half the work.
-                half = np.multiply(Z, np.sqrt(weight)[:, None], out=Z if m == 1 else None)
-                inner = half.T @ half
-            else:
-                inner = Z.T @ (Z * weight[:, None])
-            for a, b in {(i, j), (j, i)}:
-                total[a, :-1, b, :-1] += inner
-                total[a, :-1, b, -1] += edge
-                total[a, -1, b, :-1] += edge
-                total[a, -1, b, -1] += corner
+class _Curvature:
+    """The Hessian as a sum over blocks: each pair of scores has a weighted Gram matrix."""
+
+    def __init__(self, m: int, center: NDArray) -> None:
+        d = len(center)
+        self._center, self._total = center, np.zeros((m, d + 1, m, d + 1))
+        self._waiting: list[tuple[NDArray, NDArray]] = []
+        # Rows to multiply, and multiplied: to ask for new pages each time costs as much.
+        self._memory = np.empty((2, 0, d))
+
+    def add(self, Z: NDArray, bend: NDArray) -> None:
+        """Add the part of some rows, of few together with the next."""
+        if len(Z) < _ENOUGH:
+            Z = Z.copy()  # the next block may take its place
+        self._waiting.append((Z, bend))
+        if sum(len(Z) for Z, _ in self._waiting) >= _ENOUGH:
+            self._flush()
+
+    def summed(self) -> NDArray[np.float64]:
+        """The sum, (m, d+1, m, d+1)."""
+        if self._waiting:
+            self._flush()
+        return self._total
+
+    def _flush(self) -> None:
+        rows, bend = (
+            parts[0] if len(parts) == 1 else np.concatenate(parts)
+            for parts in zip(*self._waiting, strict=True)
+        )
+        self._waiting = []
+        if self._memory.shape[1] < len(rows):
+            self._memory = np.empty((2, *rows.shape))
+        Z, scaled = self._memory[:, : len(rows)]
+        np.subtract(rows, self._center, out=Z)
+        m, total = bend.shape[1], self._total
+        for i in range(m):
+            for j in range(i + 1):
+                weight = bend[:, i, j]
+                edge, corner = Z.T @ weight, weight.sum()
+                if i == j:
+                    # Not negative, it can be split over both factors: BLAS does half the work.
+                    half = np.multiply(Z, np.sqrt(weight)[:, None], out=Z if m == 1 else scaled)
+                    inner = half.T @ half
+                else:
+                    inner = Z.T @ np.multiply(Z, weight[:, None], out=scaled)
+                for a, b in {(i, j), (j, i)}:
+                    total[a, :-1, b, :-1] += inner
+                    total[a, :-1, b, -1] += edge
+                    total[a, -1, b, :-1] += edge
+                    total[a, -1, b, -1] += corner
