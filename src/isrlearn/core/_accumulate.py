@@ -18,7 +18,7 @@ _NEAR = 16.0
 _WAITING = 64
 #: Columns of a product that are made at a time: enough to pay, few enough for the cache; and the
 #: pieces that they should leave all products of a block in, to be shared out.
-_BANDS, _PIECES = (64, 384), 8
+_BANDS, _PIECES = (64, 384), 3
 #: Rows of a piece of work that only reads and writes them.
 _PART = 2048
 #: Rows of a triangle that are transposed at a time: one line of the cache each.
