@@ -66,7 +66,7 @@ def opened(
     """
     if not isinstance(X, str | os.PathLike):
         return X, y, environments
-    from isrlearn._tables import open_table, read_table
+    from isrlearn._tables import check_numbers, open_table, read_table
 
     path = Path(X)
     if path.suffix.lower() not in _IN_PARTS:
@@ -84,6 +84,8 @@ def opened(
         exact=features is not None,
         stream=True,
     )
+    if isinstance(table.X, np.memmap):
+        check_numbers(table.X, table.feature_names, path)
     y = table.y if isinstance(y, str) else y
     return table.X, y, table.environments if isinstance(environments, str) else environments
 

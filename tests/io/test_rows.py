@@ -182,6 +182,23 @@ def test_moments_read_each_row_once(data):
     assert (read[0][0], read[-1][1]) == (0, N)
 
 
+def test_a_mapped_array_is_not_read_before_it_is_used(data, tmp_path):
+    # On a cluster each worker would read all the others' rows as well.
+    X, y, e = data
+    bad = X.copy()
+    bad[7, 2] = np.nan
+    np.save(tmp_path / "t.npy", bad)
+    table = read_table(tmp_path / "t.npy", stream=True)
+    clf = ISRClassifier().fit(X, y, environments=e)
+    with pytest.raises(ValueError, match="NaN"):
+        write_predictions(clf, table.X, tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+    # One who reads it all is told which number it is.
+    for reads in (read_table, lambda path: ISRClassifier().fit(path, y, environments=e)):
+        with pytest.raises(TableError, match=r"'f2' is missing \(NaN\) in row 8"):
+            reads(tmp_path / "t.npy")
+
+
 def test_a_shortened_file_is_an_error(data, tmp_path):
     X = data[0]
     pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "t.parquet")

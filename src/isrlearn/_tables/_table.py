@@ -149,8 +149,8 @@ def read_table(
     kept |= own
     found = {role: kept[name] for role, name in wanted.items() if name is not None}
     _check_lengths(X, found, source)
-    if not isinstance(X, Rows):
-        _check_numbers(X, chosen, source)
+    if not isinstance(X, Rows) and not (stream and isinstance(X, np.memmap)):
+        check_numbers(X, chosen, source.path)
     _check_labels(found.get("label"), source, label)
     return Table(
         Path(path),
@@ -241,7 +241,7 @@ def _check_lengths(X: NDArray, found: dict[str, NDArray], source: Source) -> Non
             )
 
 
-def _check_numbers(X: NDArray, names: list[str], source: Source) -> None:
+def check_numbers(X: NDArray, names: Sequence[str], path: Path) -> None:
     """Raise at the first number that is not finite, or too large to be squared."""
     largest = _LARGEST[X.dtype]
     step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
@@ -255,7 +255,7 @@ def _check_numbers(X: NDArray, names: list[str], source: Source) -> None:
         what = "is missing (NaN)" if np.isnan(value) else f"is {value:g}"
         limit = f"; numbers of type {X.dtype} can be used up to {largest:g}"
         raise TableError(
-            f"{source.path}: column {shown(names[i])} {what} in row {start + row + 1}"
+            f"{path}: column {shown(names[i])} {what} in row {start + row + 1}"
             f"{limit if np.isfinite(value) else ''}"
         )
 

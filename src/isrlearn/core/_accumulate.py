@@ -77,8 +77,9 @@ class Running:
         self.pooled = pooled
         # Where each slot's scatter goes: its own, or one for cells and one for the rest.
         self.target = np.repeat([0, 1], [n_cells, n_other]) if pooled else np.arange(slots)
-        # Only the upper triangles are kept up.
+        # The first product makes both triangles, the others go on with the upper ones alone.
         self.scatter = np.zeros((2 if pooled else slots, d, d))
+        self._products = np.zeros(len(self.scatter), dtype=int)
         # Terms of Chan's merge, set aside until there are enough of them for a product: those to
         # add, and those to subtract.
         self._waiting: tuple[dict[int, list[NDArray]], ...] = ({}, {})
@@ -166,15 +167,20 @@ class Running:
 
         Their count and mean, and how far off it they were left.
         """
-        seen, old = self.count[slot], self.mean[slot]
-        count = float(len(rows) if w is None else w.sum())
-        origin, reach = None, self._reach(self.target[slot]) if seen > 0 else np.float64(-1.0)
+        seen, count = self.count[slot] > 0, float(len(rows) if w is None else w.sum())
+        if seen:
+            old, reach = self.mean[slot], self._reach(self.target[slot])
+        else:
+            old, variance = _glance(rows)
+            reach = _NEAR * variance
+        origin = None
         if (old**2 > reach).any():
-            origin = (old if seen > 0 else _near(rows)).astype(rows.dtype)
+            origin = old.astype(rows.dtype)
             rows -= origin
         step = _summed(rows, w) / count
         mean = step if origin is None else origin + step
-        near = bool((step**2 <= reach).all())
+        # New slots are centred once and for all: for few rows that is less than another product.
+        near = seen and bool((step**2 <= reach).all())
         if not near:
             rows -= step.astype(rows.dtype)
         if w is not None:
@@ -224,13 +230,19 @@ class Running:
         # The largest first: so nobody waits long at the end.
         pieces.sort(key=lambda piece: -len(piece[1]) * (d - piece[2]))
         self._share(lambda piece: self._add_band(sign, *piece), pieces)
+        self._products[[target for target, _ in products]] += 1
 
     def _add_band(self, sign: int, target: int, rows: NDArray, start: int) -> None:
-        stop = start + self._band
+        stop, scatter = start + self._band, self.scatter[target]
         square, beyond = _products(rows, start, stop)
         for part, columns in ((square, slice(start, stop)), (beyond, slice(stop, None))):
-            into = self.scatter[target][start:stop, columns]
-            (np.add if sign > 0 else np.subtract)(into, part, out=into)
+            into = scatter[start:stop, columns]
+            if self._products[target]:
+                (np.add if sign > 0 else np.subtract)(into, part, out=into)
+            else:
+                into[...] = part
+        if not self._products[target]:  # perhaps the only one: it is still in the cache
+            _mirror(scatter, start, stop)
 
     def scatters(self, K: int, E: int) -> tuple[NDArray | None, NDArray | None]:
         """The scatter of the labelled cells and of the unlabelled rows, shaped."""
@@ -238,7 +250,7 @@ class Running:
             self._add_grams([(i, np.concatenate(rows)) for i, rows in waiting.items()], sign)
             waiting.clear()
         bands = range(0, self.mean.shape[1], self._band)
-        targets = np.unique(self.target[self.count > 0])
+        targets = np.flatnonzero(self._products > 1)
         self._share(
             lambda piece: _mirror(self.scatter[piece[0]], piece[1], piece[1] + self._band),
             [(target, start) for target in targets for start in bands],
@@ -266,10 +278,11 @@ def _summed(rows: NDArray, w: NDArray | None) -> NDArray[np.float64]:
     return total
 
 
-def _near(rows: NDArray) -> NDArray[np.float64]:
-    """About the mean of some rows, from the first of them: differences from it are nearly exact."""
+def _glance(rows: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """About the mean and variance of some rows, from the first of them."""
     first = rows[0].astype(np.float64)
-    return first + (rows[:SEGMENT] - first).mean(axis=0)
+    off = rows[:SEGMENT] - first
+    return first + off.mean(axis=0), off.var(axis=0)
 
 
 def _parts(n: int) -> list[slice]:
