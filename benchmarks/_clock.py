@@ -22,7 +22,7 @@ from isrlearn.benchmarks.tables import Table, markdown
 
 
 #: Seconds between contestants: threads that wait actively for more work have given up by then.
-_REST = 0.1
+_REST = 0.05
 
 
 def medians(contestants: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
