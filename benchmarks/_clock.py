@@ -20,7 +20,6 @@ import sklearn
 from isrlearn.benchmarks.files import write_beside
 from isrlearn.benchmarks.tables import Table, markdown
 
-
 #: Seconds between contestants: threads that wait actively for more work have given up by then.
 _REST = 0.05
 
