@@ -17,4 +17,7 @@ from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
     ]
 )
 def test_common_checks(estimator, check):
+    before = dict(vars(estimator))
     check(estimator)
+    # A check fits copies: what it was given is neither fitted nor set.
+    assert vars(estimator) == before
