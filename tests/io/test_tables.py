@@ -272,8 +272,8 @@ class TestHostileParquet:
         assert "row 2 has None" in message(tmp_path / "t.parquet")
 
     @pytest.mark.skipif(
-        int(pa.__version__.split(".")[0]) < 16,
-        reason="pyarrow 16 is the first to write such a file",
+        int(pa.__version__.split(".")[0]) < 25,
+        reason="pyarrow 25 is the first to write such a file",
     )
     def test_lists_of_one_length_that_are_missing(self, tmp_path):
         vectors = pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float64(), 2))
