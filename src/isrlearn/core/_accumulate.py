@@ -85,8 +85,8 @@ class Running:
         self._waiting: tuple[dict[int, list[NDArray]], ...] = ({}, {})
         self._rows = np.empty((0, d))
         self._share = share
-        pieces = d * (1 if pooled else n_cells) // _PIECES
-        self._band = min(max(_BANDS[0], pieces // 32 * 32), _BANDS[1])
+        wide = d * (1 if pooled else n_cells) // _PIECES
+        self._band = min(max(_BANDS[0], wide // 32 * 32), _BANDS[1])
 
     def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
         """Merge the rows of a block, each belonging to one slot, into the sums."""
@@ -239,7 +239,7 @@ class Running:
             into = scatter[start:stop, columns]
             if self._products[target]:
                 (np.add if sign > 0 else np.subtract)(into, part, out=into)
-            else:
+            else:  # never to subtract: what waits is of rows that were multiplied before
                 into[...] = part
         if not self._products[target]:  # perhaps the only one: it is still in the cache
             _mirror(scatter, start, stop)
