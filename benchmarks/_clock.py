@@ -17,8 +17,8 @@ import numpy as np
 import scipy
 import sklearn
 
-from isrlearn.benchmarks.files import write_beside
-from isrlearn.benchmarks.tables import Table, markdown
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
 
 #: Seconds between contestants: threads that wait actively for more work have given up by then.
 _REST = 0.05

@@ -20,18 +20,16 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from isrlearn import diagnose
-from isrlearn.benchmarks.figures import _saved, require_matplotlib
-from isrlearn.benchmarks.files import write_beside
-from isrlearn.benchmarks.tables import Table, markdown
 from isrlearn.core import Moments, joint_rank, mean_rank
-from isrlearn.datasets import (
-    EnvironmentData,
-    load_digits_on_paper,
+from isrlearn.datasets import EnvironmentData, load_digits_on_paper, make_waterbirds_like
+from isrlearn.paper.datasets import (
     make_linear_unit_test,
     make_multiclass_unit_test,
     make_regression_unit_test,
-    make_waterbirds_like,
 )
+from isrlearn.paper.figures import _saved, require_matplotlib
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
 
 #: Findings that say what limits the answer, in the words of the table.
 LIMITS = {

@@ -22,10 +22,11 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from isrlearn import ISRClassifier
-from isrlearn.baselines import IRMv1Classifier
-from isrlearn.benchmarks.files import write_beside
-from isrlearn.benchmarks.tables import Table, markdown
-from isrlearn.datasets import Splits, make_linear_unit_test
+from isrlearn.datasets import Splits
+from isrlearn.paper.baselines import IRMv1Classifier
+from isrlearn.paper.datasets import make_linear_unit_test
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
 
 N_SPURIOUS = 5
 REFERENCE = "IRMv1, 10,000 steps of Adam"

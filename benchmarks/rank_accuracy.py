@@ -20,14 +20,14 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from isrlearn.benchmarks.files import write_beside
-from isrlearn.benchmarks.tables import Table, markdown
 from isrlearn.core import Moments, covariance_rank, joint_rank, mean_rank, permutation_rank
-from isrlearn.datasets import (
+from isrlearn.paper.datasets import (
     make_linear_unit_test,
     make_multiclass_unit_test,
     make_regression_unit_test,
 )
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
 
 Picker = Callable[[dict], bool]
 TESTS = {"mean": mean_rank, "cov": covariance_rank, "joint": joint_rank}

@@ -25,8 +25,8 @@ import numpy as np
 from _clock import parser, written
 
 from isrlearn import ISRClassifier
-from isrlearn.benchmarks.tables import Table
 from isrlearn.core import Moments
+from isrlearn.paper.tables import Table
 
 GIGABYTE = 10**9
 

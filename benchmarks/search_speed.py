@@ -26,12 +26,12 @@ import sklearn
 from sklearn.model_selection import GridSearchCV
 
 from isrlearn import ISRClassifier
-from isrlearn.benchmarks.files import write_beside
-from isrlearn.benchmarks.tables import Table, markdown
 from isrlearn.datasets import Splits, make_waterbirds_like
+from isrlearn.estimators.search import ISRClassifierCV
+from isrlearn.estimators.search._splits import cell_folds, cells_of
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
-from isrlearn.search import ISRClassifierCV
-from isrlearn.search._splits import cell_folds, cells_of
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
 
 # Two environments show two dimensions by means; the joint method is not bound by that.
 METHOD = "joint"

@@ -22,8 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from isrlearn import ISRClassifier
-from isrlearn.benchmarks.tables import Table
 from isrlearn.core import Moments, fit_logistic
+from isrlearn.paper.tables import Table
 
 #: Rows, features, classes, environments: Waterbirds, CelebA, MultiNLI, and a wide table's.
 SHAPES = [

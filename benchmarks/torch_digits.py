@@ -21,10 +21,11 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from isrlearn.benchmarks.files import write_beside
-from isrlearn.benchmarks.tables import Table, markdown
 from isrlearn.datasets import EnvironmentData, load_digits_on_paper
-from isrlearn.torch import evaluate, postprocess, train
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.training import train
+from isrlearn.torch import evaluate, postprocess
 
 ORIGINAL = "trained by ERM"
 ISR = "ISR, new head"

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from isrlearn import ISRClassifier
-from isrlearn.benchmarks.files import write_beside
-from isrlearn.benchmarks.tables import Table, markdown
-from isrlearn.datasets import make_linear_unit_test
+from isrlearn.paper.datasets import make_linear_unit_test
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
 
 METHODS = {
     "ISR-Cov, flag mean as published": ("cov", "paper"),

@@ -21,11 +21,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from isrlearn import ISRClassifierCV, infer_environments
-from isrlearn.baselines import DFRClassifier
-from isrlearn.benchmarks.files import write_beside
-from isrlearn.benchmarks.tables import Table, markdown
 from isrlearn.datasets import EnvironmentData, Splits, load_digits_on_paper, make_waterbirds_like
 from isrlearn.metrics import worst_group_accuracy
+from isrlearn.paper.baselines import DFRClassifier
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
 
 DATA: dict[str, Callable[..., Splits]] = {
     "Waterbirds-like features": make_waterbirds_like,

@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
 
-from isrlearn.benchmarks.published import published_results
-from isrlearn.benchmarks.real.paper import paper_score
+from isrlearn.paper.published import published_results
+from isrlearn.paper.real.paper import paper_score
 
 HERE = Path(__file__).parent
 TABLES = runpy.run_path(str(HERE / "tables.py"))

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from isrlearn import ISRRegressor
-from isrlearn.datasets import make_regression_unit_test
+from isrlearn.paper.datasets import make_regression_unit_test
 
 errors = {"least squares": [], "ISR": []}
 environments = range(2, 9)

@@ -13,7 +13,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from isrlearn.datasets import load_digits_on_paper
-from isrlearn.torch import evaluate, postprocess, train
+from isrlearn.paper.training import train
+from isrlearn.torch import evaluate, postprocess
 
 splits = load_digits_on_paper()
 

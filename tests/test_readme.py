@@ -10,7 +10,7 @@ import pytest
 
 from isrlearn.cli import main
 from isrlearn.cli._app import COMMANDS
-from isrlearn.demo import repetition
+from isrlearn.cli._demo import repetition
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis, diagnose
     from .estimators import ISRClassifier, ISRRegressor, ISRTransformer
-    from .infer import infer_environments
+    from .estimators.infer import infer_environments
+    from .estimators.search import ISRClassifierCV, ISRRegressorCV
     from .io import load, save
-    from .search import ISRClassifierCV, ISRRegressorCV
 
 __version__ = "0.1.0"
 
@@ -32,16 +32,16 @@ __all__ = [
 _MODULE_OF = {
     "Diagnosis": "diagnosis",
     "ISRClassifier": "estimators",
-    "ISRClassifierCV": "search",
+    "ISRClassifierCV": "estimators.search",
     "ISRRegressor": "estimators",
-    "ISRRegressorCV": "search",
+    "ISRRegressorCV": "estimators.search",
     "ISRTransformer": "estimators",
     "diagnose": "diagnosis",
-    "infer_environments": "infer",
+    "infer_environments": "estimators.infer",
     "load": "io",
     "save": "io",
 }
-_SUBMODULES = {"baselines", "core", "datasets", "io", "metrics", "search", "torch"}
+_SUBMODULES = {"core", "datasets", "estimators", "io", "metrics", "paper", "torch"}
 
 
 def __getattr__(name: str) -> Any:

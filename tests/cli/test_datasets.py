@@ -7,7 +7,7 @@ import json
 import pytest
 
 from isrlearn.cli._app import run
-from isrlearn.io.datasets import DATASETS
+from isrlearn.cli.catalogue import DATASETS
 
 
 def test_the_list_says_where_data_come_from(capsys):

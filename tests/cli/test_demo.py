@@ -7,8 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from isrlearn.cli._demo import demonstration, repetition
 from isrlearn.cli.demo import demo
-from isrlearn.demo import demonstration, repetition
 
 
 @pytest.fixture

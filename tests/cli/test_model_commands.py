@@ -16,12 +16,13 @@ import pytest
 
 import isrlearn
 from isrlearn import ISRClassifier
+from isrlearn.cli.catalogue import write_dataset
 from isrlearn.datasets import (
     EnvironmentData,
     load_digits_on_paper,
     make_gaussian_environments,
 )
-from isrlearn.io import read_model, read_table, save, write_columns, write_dataset
+from isrlearn.io import read_model, read_table, save, write_columns
 from isrlearn.metrics import group_report
 
 COLUMNS = ("--label", "label", "--environment", "environment")

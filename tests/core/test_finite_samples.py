@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isrlearn import ISRClassifier
-from isrlearn.datasets import make_linear_unit_test
+from isrlearn.paper.datasets import make_linear_unit_test
 
 SEEDS = range(20)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isrlearn.core.permutation import permutation_rank
-from isrlearn.datasets import make_linear_unit_test
+from isrlearn.paper.datasets import make_linear_unit_test
 
 
 def heavy_tails(seed, n=600, d=4):

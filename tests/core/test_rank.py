@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from isrlearn.core import Moments, covariance_rank, joint_rank, mean_rank
-from isrlearn.datasets import make_linear_unit_test
+from isrlearn.paper.datasets import make_linear_unit_test
 
 
 def example(name, seed, E):

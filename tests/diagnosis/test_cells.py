@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isrlearn import ISRClassifier
-from isrlearn.datasets import make_linear_unit_test
 from isrlearn.diagnosis import Cell, diagnose
+from isrlearn.paper.datasets import make_linear_unit_test
 
 
 def example_3(E, keep, seed=0):

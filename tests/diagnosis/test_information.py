@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from isrlearn.datasets import make_regression_unit_test
 from isrlearn.diagnosis import diagnose
+from isrlearn.paper.datasets import make_regression_unit_test
 
 
 def test_accuracies_are_those_of_gaussians(cells):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.datasets import (
-    make_gaussian_environments,
+from isrlearn.datasets import make_gaussian_environments
+from isrlearn.diagnosis import diagnose
+from isrlearn.paper.datasets import (
     make_linear_unit_test,
     make_multiclass_unit_test,
     make_regression_unit_test,
 )
-from isrlearn.diagnosis import diagnose
 
 SEEDS = range(4)
 

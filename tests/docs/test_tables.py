@@ -14,15 +14,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from isrlearn.benchmarks.benchmark import Result
-from isrlearn.benchmarks.experiments import EXPERIMENTS
-from isrlearn.benchmarks.partial_curves import Curve
-from isrlearn.benchmarks.partial_labels import LabelsPlan, LabelsResult
-from isrlearn.benchmarks.real.catalogue import REAL
-from isrlearn.benchmarks.real.tables import CellScore, score_tables
-from isrlearn.benchmarks.summary import Summary
-from isrlearn.benchmarks.tables import Table
-from isrlearn.benchmarks.theory import Complexity, complexity_table
+from isrlearn.paper.benchmark import Result
+from isrlearn.paper.experiments import EXPERIMENTS
+from isrlearn.paper.partial_curves import Curve
+from isrlearn.paper.partial_labels import LabelsPlan, LabelsResult
+from isrlearn.paper.real.catalogue import REAL
+from isrlearn.paper.real.tables import CellScore, score_tables
+from isrlearn.paper.summary import Summary
+from isrlearn.paper.tables import Table
+from isrlearn.paper.theory import Complexity, complexity_table
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs/benchmarks"

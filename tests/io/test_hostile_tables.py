@@ -17,8 +17,8 @@ import pytest
 
 import isrlearn
 from isrlearn.cli._app import mistake
+from isrlearn.cli.workflow import fit_table, training_tables
 from isrlearn.io import TableError, read_table
-from isrlearn.workflow import fit_table, training_tables
 
 MEGABYTE = 1 << 20
 

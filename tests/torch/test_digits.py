@@ -13,7 +13,8 @@ import torch
 
 from isrlearn import ISRClassifier
 from isrlearn.datasets import load_digits_on_paper
-from isrlearn.torch import extract_features, postprocess, train
+from isrlearn.paper.training import train
+from isrlearn.torch import extract_features, postprocess
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,13 +13,13 @@ from isrlearn.cli.bench_partial import partial_labels
 from isrlearn.cli.bench_real import REAL_COMMANDS
 
 if TYPE_CHECKING:
-    from isrlearn.benchmarks import Result
-    from isrlearn.benchmarks.tables import Table
+    from isrlearn.paper import Result
+    from isrlearn.paper.tables import Table
 
 
 def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
     """Numbers of a range such as 2:10 or a list such as 2,4,8."""
-    from isrlearn.benchmarks.plan import numbers
+    from isrlearn.paper.plan import numbers
 
     try:
         return numbers(value)
@@ -165,7 +165,7 @@ def theory(
 
     Example: isr bench theory --spurious 5 --classes 2:7 --json
     """
-    from isrlearn.benchmarks import theory as measured
+    from isrlearn.paper import theory as measured
 
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
@@ -189,8 +189,8 @@ def _run(
     **options: Any,
 ) -> None:
     """Run an experiment, write its files, print its tables."""
-    from isrlearn.benchmarks import EXPERIMENTS, Plan, run
-    from isrlearn.benchmarks.figures import require_matplotlib
+    from isrlearn.paper import EXPERIMENTS, Plan, run
+    from isrlearn.paper.figures import require_matplotlib
 
     name = str(context.info_name)
     out = Path("isr-bench") / name if out is None else out
@@ -213,7 +213,7 @@ def _run(
 
 def _show(context: click.Context, result: Result, out: Path, as_json: bool, figures: bool) -> None:
     """Write the files and print what was found."""
-    from isrlearn.benchmarks import write_result
+    from isrlearn.paper import write_result
 
     write_result(result, out, command=command_line(context), figures=figures)
     if as_json:

@@ -54,8 +54,8 @@ def partial_labels(
 
     Example: isr bench partial-labels --draws 5 --labels 100,10
     """
-    from isrlearn.benchmarks.figures import require_matplotlib
-    from isrlearn.benchmarks.partial_labels import (
+    from isrlearn.paper.figures import require_matplotlib
+    from isrlearn.paper.partial_labels import (
         EXPERIMENT,
         LabelsPlan,
         run_partial_labels,

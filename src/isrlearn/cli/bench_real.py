@@ -128,7 +128,7 @@ def _run(
     **source: str | None,
 ) -> None:
     """Run an experiment, write its files, print its tables."""
-    from isrlearn.benchmarks.real import RealPlan, run_real, write_real
+    from isrlearn.paper.real import RealPlan, run_real, write_real
 
     out = Path("isr-bench") / name if out is None else out
     given = {option: value for option, value in source.items() if value is not None}

@@ -21,7 +21,7 @@ def list_datasets(as_json: bool) -> None:
 
     Example: isr datasets list
     """
-    from isrlearn.io.datasets import DATASETS
+    from isrlearn.cli.catalogue import DATASETS
 
     record = [
         {"name": name, "task": data.task, "summary": data.summary, "source": data.source}
@@ -52,7 +52,7 @@ def write(name: str, out: Path, kind: str, seed: int, as_json: bool) -> None:
 
     Example: isr datasets write digits-on-paper --out digits --format csv
     """
-    from isrlearn.io import write_dataset
+    from isrlearn.cli.catalogue import write_dataset
 
     with working(f"Writing {name}"):
         paths = write_dataset(name, out, kind=kind, random_state=seed)
@@ -80,7 +80,7 @@ def fetch(name: str, data: Path | None, as_json: bool) -> None:
 
     Example: isr datasets fetch mc-cmnist
     """
-    from isrlearn.io import fetch_dataset
+    from isrlearn.cli.catalogue import fetch_dataset
 
     with working(f"Fetching {name}"):
         paths = fetch_dataset(name, data_home=data)
@@ -113,7 +113,7 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int, as_j
 
     Example: isr datasets show mc-cmnist --out mc-cmnist.png
     """
-    from isrlearn.io import draw_dataset
+    from isrlearn.cli.catalogue import draw_dataset
 
     with working(f"Drawing {name}"):
         path = draw_dataset(name, out or f"{name}.png", root=data, random_state=seed)

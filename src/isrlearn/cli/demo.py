@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from isrlearn.demo import Demonstration, Repetition
+    from isrlearn.cli._demo import Demonstration, Repetition
     from isrlearn.metrics import GroupScore
 
 MODELS = {"plain": "logistic regression", "isr": "ISR"}
@@ -42,7 +42,7 @@ def demo(seed: int, repeat: int, as_json: bool) -> None:
 
     Example: isr demo --seed 1
     """
-    from isrlearn.demo import demonstration, repetition
+    from isrlearn.cli._demo import demonstration, repetition
 
     if repeat > 1:
         several = repetition(seed, repeat)

@@ -40,7 +40,7 @@ def diagnose(
 
     Example: isr diagnose train.csv --label y --environment hospital
     """
-    from isrlearn.workflow import diagnose_table, training_tables
+    from isrlearn.cli.workflow import diagnose_table, training_tables
 
     with working(f"Examining {table}"):
         rows, _ = training_tables(

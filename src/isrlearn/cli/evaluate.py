@@ -43,8 +43,8 @@ def evaluate(
 
     Example: isr evaluate model.isr test.csv --baseline train.csv
     """
+    from isrlearn.cli.workflow import evaluate_table, labelled_table_for
     from isrlearn.io import read_model
-    from isrlearn.workflow import evaluate_table, labelled_table_for
 
     with working(f"Scoring {table}"):
         saved = read_model(model)

@@ -13,7 +13,7 @@ from isrlearn.cli._console import JSON, command_line, groups, show, working
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from isrlearn.workflow import Fitted
+    from isrlearn.cli.workflow import Fitted
 
 
 class Count(click.ParamType):
@@ -121,14 +121,14 @@ def fit(
 
     Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
-    from isrlearn.io._files import check_writable
-    from isrlearn.workflow import (
+    from isrlearn.cli.workflow import (
         fill_environments,
         fit_table,
         report_fitted,
         table_like,
         training_tables,
     )
+    from isrlearn.io._files import check_writable
 
     if engine == "dask" and (search or validation or fill or report or labels):
         raise click.UsageError(

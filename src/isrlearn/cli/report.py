@@ -47,10 +47,10 @@ def report(
 
     Example: isr report model.isr test.csv --train train.csv --out report.html
     """
+    from isrlearn.cli.workflow import labelled_table_for, report_table
     from isrlearn.io import read_model
     from isrlearn.io._files import check_writable
     from isrlearn.report._page import check_jinja
-    from isrlearn.workflow import labelled_table_for, report_table
 
     check_writable(out)
     check_jinja()

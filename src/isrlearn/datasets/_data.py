@@ -68,7 +68,7 @@ class Splits:
 
     Examples
     --------
-    >>> from isrlearn.datasets import make_linear_unit_test
+    >>> from isrlearn.paper.datasets import make_linear_unit_test
     >>> splits = make_linear_unit_test("3", n_samples=100, random_state=0)
     >>> splits.test
     EnvironmentData(n_samples=300, n_features=10, environments=[0, 1, 2])

@@ -24,7 +24,8 @@ class DataError(ValueError):
 
     Examples
     --------
-    >>> from isrlearn.datasets import DataError, load_waterbirds
+    >>> from isrlearn.datasets import DataError
+    >>> from isrlearn.paper.datasets import load_waterbirds
     >>> try:
     ...     load_waterbirds("no-such-folder")
     ... except DataError as error:

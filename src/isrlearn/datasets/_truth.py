@@ -164,7 +164,8 @@ def permute_spurious(data: EnvironmentData, *, random_state: RandomState = None)
 
     Examples
     --------
-    >>> from isrlearn.datasets import make_linear_unit_test, permute_spurious
+    >>> from isrlearn.datasets import permute_spurious
+    >>> from isrlearn.paper.datasets import make_linear_unit_test
     >>> train = make_linear_unit_test("2", n_samples=1000, random_state=0).train
     >>> agreement = lambda data: round(float(((data.X[:, 5] > 0) == data.y).mean()), 1)
     >>> agreement(train), agreement(permute_spurious(train, random_state=0))

@@ -4,7 +4,6 @@ from isrlearn._tables import Table, TableError, read_table
 from isrlearn.io._errors import ModelFileError
 from isrlearn.io._state import TRUSTED_TYPES
 from isrlearn.io._write import write_columns
-from isrlearn.io.datasets import draw_dataset, fetch_dataset, write_dataset
 from isrlearn.io.export import export_model, export_numpy, export_onnx, export_torch
 from isrlearn.io.model import ModelFile, load, read_model, save
 from isrlearn.io.predictions import write_predictions
@@ -15,17 +14,14 @@ __all__ = [
     "ModelFileError",
     "Table",
     "TableError",
-    "draw_dataset",
     "export_model",
     "export_numpy",
     "export_onnx",
     "export_torch",
-    "fetch_dataset",
     "load",
     "read_model",
     "read_table",
     "save",
     "write_columns",
-    "write_dataset",
     "write_predictions",
 ]

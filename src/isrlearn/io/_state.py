@@ -13,9 +13,9 @@ from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
 from isrlearn.core.subspace import Subspace
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn.estimators.search import ISRClassifierCV, ISRRegressorCV
 from isrlearn.io._encoding import built, decoded_labels, encoded, encoded_labels, entries
 from isrlearn.io._errors import ModelFileError
-from isrlearn.search import ISRClassifierCV, ISRRegressorCV
 
 Arrays = dict[str, NDArray[np.float64]]
 ESTIMATORS = {kind.__name__: kind for kind in (ISRClassifier, ISRRegressor, ISRTransformer)}

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from isrlearn.estimators.search._splits import Sample, Split, cell_folds, cells_of
 from isrlearn.metrics import GroupReport, group_report
 from isrlearn.report._rows import thinned
 from isrlearn.report._tradeoff import TradeOff, trade_off
-from isrlearn.search._splits import Sample, Split, cell_folds, cells_of
 
 Kind = Literal["test", "validation", "folds", "chosen-folds", "training", "table"]
 

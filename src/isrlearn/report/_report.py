@@ -12,13 +12,13 @@ import numpy as np
 
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
+from isrlearn.estimators.search._splits import Sample, cells_of
 from isrlearn.io._files import written
 from isrlearn.report import _page
 from isrlearn.report._evidence import Evidence, evidence, metric_of
 from isrlearn.report._groups import headline
 from isrlearn.report._rows import rows_of, thinned
 from isrlearn.report._view import View, rank_test_of, view_of
-from isrlearn.search._splits import Sample, cells_of
 
 #: Most numbers that are looked at to diagnose the rows.
 _MOST_VALUES = 5e7

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.search._splits import Sample
+from isrlearn.estimators.search._splits import Sample
 
 #: Rows that a cell keeps, if it has them, however many the others have.
 _FEWEST = 25

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from isrlearn.core.labels import encode
+from isrlearn.estimators.search._classification import Classification
+from isrlearn.estimators.search._regression import Regression
+from isrlearn.estimators.search._splits import Sample, Split
 from isrlearn.metrics import GroupReport, group_report
-from isrlearn.search._classification import Classification
-from isrlearn.search._regression import Regression
-from isrlearn.search._splits import Sample, Split
 
 #: Counts tried where the environments could show more than these.
 _COUNTS = (0, 1, 2, 3, 5, 8)

@@ -15,8 +15,8 @@ from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
 from isrlearn.estimators._reading import moments_for
 from isrlearn.estimators._recovery import Recovery
+from isrlearn.estimators.search._splits import Sample, cells_of
 from isrlearn.report._rows import thinned
-from isrlearn.search._splits import Sample, cells_of
 
 #: Points that are drawn.
 _MOST = 1200

@@ -1,6 +1,0 @@
-"""The paper's tables on real data: networks trained, their features post-processed, scored."""
-
-from isrlearn.benchmarks.real.catalogue import REAL
-from isrlearn.benchmarks.real.run import RealPlan, RealResult, run_real, write_real
-
-__all__ = ["REAL", "RealPlan", "RealResult", "run_real", "write_real"]

@@ -1,0 +1,22 @@
+"""Benchmarks: what is run, one record a finished cell, tables and figures from records."""
+
+from isrlearn.paper.benchmark import Result, run, write_result
+from isrlearn.paper.experiments import EXPERIMENTS
+from isrlearn.paper.methods import METHODS
+from isrlearn.paper.plan import Plan
+from isrlearn.paper.published import published_results
+from isrlearn.paper.records import RecordError, read_records
+from isrlearn.paper.theory import environment_complexity
+
+__all__ = [
+    "EXPERIMENTS",
+    "METHODS",
+    "Plan",
+    "RecordError",
+    "Result",
+    "environment_complexity",
+    "published_results",
+    "read_records",
+    "run",
+    "write_result",
+]

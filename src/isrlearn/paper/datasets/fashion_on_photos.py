@@ -1,0 +1,146 @@
+"""Garments on photographs: real textures behind real shapes, in the proportions of Waterbirds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.datasets import _checks
+from isrlearn.datasets._data import EnvironmentData, Splits
+from isrlearn.datasets._streams import RandomState, Streams, Use
+from isrlearn.paper.datasets.idx import load_idx_images
+
+#: Fashion-MNIST's labels of each class; the first class is the common one.
+GARMENTS: Mapping[str, tuple[int, ...]] = MappingProxyType({"shirt": (0, 6), "coat": (2, 4)})
+#: scikit-learn's sample photographs, and what is to be seen on them.
+PHOTOS: Mapping[str, str] = MappingProxyType({"temple": "china.jpg", "flower": "flower.jpg"})
+_COMMON = 3682 / 4795  # share of landbirds among Waterbirds' training images
+_OPAQUE = 0.25  # brightness from which a garment hides what is behind it
+_GROWN = 3  # times that a garment of 28 pixels is enlarged
+
+
+def load_fashion_on_photos(
+    *,
+    correlation: float = 0.95,
+    n_train: int = 4795,
+    n_validation: int = 1199,
+    n_test: int = 2400,
+    side: int = 96,
+    random_state: RandomState = 0,
+    data_home: str | os.PathLike[str] | None = None,
+    download: bool = True,
+) -> Splits:
+    """Shirts and coats on patches of two photographs, which in training mostly go with one each.
+
+    Garments of Fashion-MNIST, three times enlarged, at a random place on a patch of one of the two
+    photographs that come with scikit-learn. The environment is the photograph. As in Waterbirds, 77
+    of 100 garments are of the first class; in training shirts are on the temple and coats on the
+    flower with a probability of 95 per cent, in validation and test on either equally often. Test
+    garments are Fashion-MNIST's test images.
+
+    Parameters
+    ----------
+    correlation : float, default=0.95
+        Share of the training images of each class on the photograph that goes with it.
+    n_train, n_validation, n_test : int, default=4795, 1199 and 2400
+        Images of the splits; the first two are those of Waterbirds.
+    side : int, default=96
+        Width and height of the images, at least 84.
+    random_state : int, Generator or None, default=0
+        Draws garments, places and patches.
+    data_home, download
+        Where the files of Fashion-MNIST are; see :func:`load_idx_images`.
+
+    Returns
+    -------
+    Splits
+        X uint8 of shape (n, 3, side, side); y "shirt" or "coat"; environments "temple" or
+        "flower".
+
+    Examples
+    --------
+    >>> from isrlearn.paper.datasets import load_fashion_on_photos
+    >>> splits = load_fashion_on_photos(n_train=100, n_validation=50, n_test=50)  # doctest: +SKIP
+    >>> splits.train.X.shape  # doctest: +SKIP
+    (100, 3, 96, 96)
+    """
+    share = _checks.within("correlation", correlation, 0, 1)
+    _checks.integer("side", side, 28 * _GROWN)
+    photos = _photos()
+    loaded = {
+        part: load_idx_images("fashion-mnist", part=part, data_home=data_home, download=download)
+        for part in ("train", "test")
+    }
+    streams = Streams.of(random_state)
+    garments = {part: _garments(labels) for part, (_, labels) in loaded.items()}
+    shuffled = [streams.generator(Use.SHARED).permutation(rows) for rows in garments["train"]]
+    used = [0, 0]
+    parts = []
+    for use, n in ((Use.TRAIN, n_train), (Use.VALIDATION, n_validation), (Use.TEST, n_test)):
+        n = _checks.integer(f"n_{use.name.lower()}", n, 4)
+        rng = streams.generator(use)
+        counts = [round(_COMMON * n), n - round(_COMMON * n)]
+        if use is Use.TEST:
+            rows = [rng.permutation(r)[:c] for r, c in zip(garments["test"], counts, strict=True)]
+        else:
+            rows = [r[u : u + c] for r, u, c in zip(shuffled, used, counts, strict=True)]
+            used = [u + c for u, c in zip(used, counts, strict=True)]
+        if [len(r) for r in rows] != counts:
+            raise ValueError(
+                f"n_train={n_train}, n_validation={n_validation} and n_test={n_test} need more "
+                "garments than Fashion-MNIST has; take fewer."
+            )
+        images = loaded["test" if use is Use.TEST else "train"][0]
+        parts.append(
+            _pasted(images, rows, 0.5 if use is not Use.TRAIN else share, photos, side, rng)
+        )
+    return Splits(*parts)
+
+
+def _photos() -> NDArray[np.uint8]:
+    """The two photographs (2, height, width, 3)."""
+    # Imported here: the package must not pay for scikit-learn until it is used.
+    from sklearn.datasets import load_sample_image
+
+    try:
+        return np.stack([load_sample_image(name) for name in PHOTOS.values()])
+    except ImportError:
+        raise ImportError("photographs are read by Pillow: pip install pillow") from None
+
+
+def _garments(labels: NDArray[np.uint8]) -> list[NDArray[np.intp]]:
+    """Rows of each class."""
+    return [np.flatnonzero(np.isin(labels, codes)) for codes in GARMENTS.values()]
+
+
+def _pasted(
+    images: NDArray[np.uint8],
+    rows: list[NDArray[np.intp]],
+    share: float,
+    photos: NDArray[np.uint8],
+    side: int,
+    rng: np.random.Generator,
+) -> EnvironmentData:
+    """Garments of these rows on patches, exactly a share of each class on its own photograph."""
+    own = [np.arange(len(r)) < round(share * len(r)) for r in rows]
+    photo = np.concatenate([np.where(o, k, 1 - k) for k, o in enumerate(own)])
+    label = np.repeat([0, 1], [len(r) for r in rows])
+    order = rng.permutation(len(label))
+    row, photo, label = np.concatenate(rows)[order], photo[order], label[order]
+    X = np.empty((len(row), 3, side, side), dtype=np.uint8)
+    height, width = photos.shape[1:3]
+    room = side - 28 * _GROWN + 1
+    at = rng.integers(0, [height - side + 1, width - side + 1, room, room, 2], (len(row), 5))
+    for i, (top, left, down, right, flip) in enumerate(at):
+        patch = photos[photo[i], top : top + side, left : left + side].astype(np.float32)
+        patch = patch[:, ::-1].copy() if flip else patch.copy()
+        garment = np.kron(images[row[i]], np.ones((_GROWN, _GROWN), dtype=np.float32))
+        alpha = np.minimum(garment / 255 / _OPAQUE, 1)[:, :, None]
+        place = patch[down : down + 28 * _GROWN, right : right + 28 * _GROWN]
+        place[:] = alpha * garment[:, :, None] + (1 - alpha) * place
+        X[i] = np.moveaxis(patch, -1, 0)
+    return EnvironmentData(X, np.array(list(GARMENTS))[label], np.array(list(PHOTOS))[photo])

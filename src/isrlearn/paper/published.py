@@ -1,0 +1,231 @@
+"""The published results of the Linear Unit Tests, and how ours compare with them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TypeAlias
+
+from isrlearn.paper.summary import Summary
+from isrlearn.paper.tables import Table, number
+
+__all__ = [
+    "Comparison",
+    "Published",
+    "PublishedResults",
+    "compared",
+    "comparison_tables",
+    "published_cell",
+    "published_results",
+]
+
+N_SEEDS = 50
+WITHIN = 3.0  # standard errors of the difference
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published test error and the hyper-parameters it was found with.
+
+    Parameters
+    ----------
+    mean, std : float
+        Mean over 50 seeds and the environments; standard deviation over seeds in one
+        environment, averaged over environments.
+    parameters : mapping of str to float
+        Hyper-parameters under their published names.
+
+    Examples
+    --------
+    >>> published_results()["3s", "oracle", 2].mean < 0.014
+    True
+    """
+
+    mean: float
+    std: float
+    parameters: Mapping[str, float]
+
+
+PublishedResults: TypeAlias = Mapping[tuple[str, str, int], Published]
+
+
+@cache
+def published_results() -> PublishedResults:
+    """Published results by data set, method and number of environments.
+
+    The sweep over 2 to 10 environments at five invariant and five spurious dimensions of Aubin
+    et al., "Linear unit-tests for invariance discovery" (2021).
+
+    Examples
+    --------
+    >>> found = published_results()
+    >>> len(found), round(found["3", "erm", 10].mean, 3)
+    (270, 0.146)
+    """
+    text = (files(__package__) / "data" / "linear_unit_tests.csv").read_text()
+    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    return {
+        (row["dataset"], row["method"], int(row["n_environments"])): Published(
+            float(row["error_mean"]),
+            float(row["error_std"]),
+            json.loads(row["hyperparameters"]),
+        )
+        for row in rows
+    }
+
+
+def published_cell(dataset: str, method: str, n_environments: int) -> Published:
+    """The published result whose hyper-parameters a cell is run with.
+
+    Example-3' and 3s' are not in the published suite: they take those of 3 and 3s.
+
+    Raises
+    ------
+    ValueError
+        If nothing is published for the cell.
+
+    Examples
+    --------
+    >>> sorted(published_cell("3s'", "irmv1", 4).parameters)
+    ['irm_lambda', 'lr', 'wd']
+    """
+    try:
+        return published_results()[dataset.rstrip("'"), method, n_environments]
+    except KeyError:
+        raise ValueError(
+            f"nothing is published for {method!r} on {dataset!r} with {n_environments} "
+            "environments; there is for erm, irmv1, iga, andmask and oracle on the linear unit "
+            "tests with 2 to 10 environments"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our mean beside the published one.
+
+    Parameters
+    ----------
+    dataset, method : str
+        Names of the panel and the method.
+    n_environments : int
+        Number of environments.
+    ours, published : float
+        The two means.
+    standard_error : float
+        Standard error of their difference.
+
+    Examples
+    --------
+    >>> Comparison("3s", "erm", 2, 0.5, 0.49, 0.005).z
+    2.0
+    """
+
+    dataset: str
+    method: str
+    n_environments: int
+    ours: float
+    published: float
+    standard_error: float
+
+    @property
+    def z(self) -> float:
+        """Difference in standard errors; 0 when the means are equal, whatever the errors."""
+        difference = self.ours - self.published
+        if difference == 0:
+            return 0.0
+        if self.standard_error == 0:
+            return math.copysign(math.inf, difference)
+        # Rounded, so that a figure in a table and a verdict on it never disagree.
+        return round(difference / self.standard_error, 6)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the means are within three standard errors of the difference."""
+        return abs(self.z) <= WITHIN
+
+
+def compared(found: Iterable[Summary], published: PublishedResults) -> list[Comparison]:
+    """Comparison of every summary for which something is published, and two seeds or more ran.
+
+    The standard error is that of a two-sample t test: one variance for both sides, estimated
+    from both. (Errors of many methods take one of two values, and a handful of seeds can happen
+    to show one alone; taken by itself their spread would then be zero.) The spread is, as
+    published, that of the error in a single environment: no smaller than that of the mean.
+
+    Examples
+    --------
+    >>> from isrlearn.paper.records import CellKey, Record
+    >>> from isrlearn.paper.summary import summaries
+    >>> keys = [CellKey("3s", "oracle", 2, seed, "published") for seed in (0, 1)]
+    >>> found = summaries([Record(key, 0.013, 0.0, [0.013] * 2, 0.1) for key in keys])
+    >>> compared(found, published_results())[0].agrees
+    True
+    """
+    comparisons = []
+    for s in found:
+        p = published.get((s.dataset, s.method, s.n_environments))
+        if p is not None and s.n_seeds > 1:
+            error = _standard_error(s, p)
+            comparisons.append(
+                Comparison(s.dataset, s.method, s.n_environments, s.mean, p.mean, error)
+            )
+    return comparisons
+
+
+def _standard_error(s: Summary, p: Published) -> float:
+    """Standard error of the difference of the two means, with the variance they share."""
+    squares = (s.n_seeds - 1) * s.std_environment**2 + (N_SEEDS - 1) * p.std**2
+    variance = squares / (s.n_seeds + N_SEEDS - 2)
+    return math.sqrt(variance * (1 / s.n_seeds + 1 / N_SEEDS))
+
+
+def comparison_tables(
+    comparisons: Iterable[Comparison], titles: Mapping[str, str], labels: Mapping[str, str]
+) -> list[Table]:
+    """A table of verdicts, then a table of differences a data set.
+
+    Examples
+    --------
+    >>> one = Comparison("3s", "erm", 2, 0.5, 0.49, 0.005)
+    >>> verdicts, differences = comparison_tables([one], {"3s": "Example-3s"}, {"erm": "ERM"})
+    >>> verdicts.rows, differences.rows
+    ([['Example-3s', 'ERM', '1 of 1', '2.0 (E = 2)']],
+     [['ERM', '0.5000 / 0.4900 (+2.0)']])
+    """
+    lines: dict[tuple[str, str], dict[int, Comparison]] = defaultdict(dict)
+    for c in comparisons:
+        lines[c.dataset, c.method][c.n_environments] = c
+    verdicts, tables = [], []
+    for dataset, title in titles.items():
+        rows = {method: lines[dataset, method] for method in labels if (dataset, method) in lines}
+        counts = sorted({E for row in rows.values() for E in row})
+        for method, row in rows.items():
+            verdicts.append([title, labels[method], *_verdict(list(row.values()))])
+        if rows:
+            tables.append(
+                Table(
+                    f"{title}: ours / published (difference in standard errors)",
+                    ["method", *(f"E = {E}" for E in counts)],
+                    [[labels[m], *(_shown(row.get(E)) for E in counts)] for m, row in rows.items()],
+                )
+            )
+    columns = ["data set", "method", "E within 3 standard errors", "largest difference"]
+    return [Table("Agreement with the published means", columns, verdicts), *tables]
+
+
+def _verdict(row: list[Comparison]) -> tuple[str, str]:
+    """How many numbers of environments agree, and the largest difference."""
+    worst = max(row, key=lambda c: abs(c.z))
+    within = f"{sum(c.agrees for c in row)} of {len(row)}"
+    return within, f"{abs(worst.z):.1f} (E = {worst.n_environments})"
+
+
+def _shown(c: Comparison | None) -> str:
+    """A cell of a table of differences."""
+    return "" if c is None else f"{number(c.ours)} / {number(c.published)} ({c.z:+.1f})"

@@ -1,0 +1,223 @@
+"""What can be done with features: the head they came with, ISR, and what competes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn import ISRClassifierCV, ISRRegressorCV
+from isrlearn.datasets import EnvironmentData, Splits
+from isrlearn.metrics import group_sizes
+from isrlearn.paper.baselines import DFRClassifier
+from isrlearn.paper.real.features import TrainedFeatures
+from isrlearn.paper.real.selection import balanced, comparable
+
+__all__ = ["METHODS", "Method", "Rule"]
+
+#: Predictions for samples.
+Predictor = Callable[[EnvironmentData], NDArray]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the settings of every method of an experiment are chosen.
+
+    Parameters
+    ----------
+    regression : bool
+    worst : bool
+        By the worst validation group instead of the mean of all groups; for groups large enough
+        to tell.
+    weightings : tuple
+        Weightings of the rows that heads choose from, as `ISRClassifierCV` names them.
+    n_spurious : sequence or None
+        Numbers of spurious dimensions to choose from.
+    scale : tuple of float
+        What may be kept of the spurious part.
+    penalties : tuple of float
+        C of a classifier, alpha of a regression.
+    n_components : int, str or None
+    """
+
+    regression: bool = False
+    worst: bool = False
+    weightings: tuple[Any, ...] = (None, "class", "group")
+    n_spurious: Any = None
+    scale: tuple[float, ...] = (0.0, 0.5)
+    penalties: tuple[float, ...] = (0.001, 0.01, 0.1)
+    n_components: Any = "auto"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row or column of a table.
+
+    Parameters
+    ----------
+    label : str
+        Its name in the paper where it has one.
+    fit : callable
+        Predictor from features, a rule and a seed.
+    """
+
+    label: str
+    fit: Callable[[TrainedFeatures, Rule, int], Predictor]
+
+
+def _original(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
+    """The trained head; of an encoder without one a linear probe with the weights of the row."""
+    if found.head is None:
+        return _searched(found, rule, seed, scale=1.0, n_spurious=0)
+    coef, intercept = (np.asarray(part, dtype=np.float64) for part in found.head)
+    classes = np.unique(found.splits.train.y)
+
+    def predict(data: EnvironmentData) -> NDArray:
+        scores = data.X @ coef.T + intercept
+        if rule.regression:
+            return scores[:, 0]
+        codes = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
+        return classes[codes]
+
+    return predict
+
+
+def _searched(
+    found: TrainedFeatures,
+    rule: Rule,
+    seed: int,
+    *,
+    scale: Any = None,
+    n_spurious: Any = None,
+    weighting: Any = None,
+    **settings: Any,
+) -> Predictor:
+    """ISR, or with scale 1 nothing but a new head, with the settings that validation favours."""
+    train, held_out = found.splits.train, found.splits.validation
+    shared: dict[str, Any] = {
+        "scale": rule.scale if scale is None else scale,
+        "n_spurious": rule.n_spurious if n_spurious is None else n_spurious,
+        "n_components": rule.n_components,
+        "selection": "worst-group" if rule.worst else "average",
+    }
+    if not rule.worst:
+        held_out = balanced(held_out, rule.regression)
+    if rule.regression:
+        search: Any = ISRRegressorCV(alpha=rule.penalties, weighting=(None,), **shared)
+        environments = train.environments
+    else:
+        weighting = rule.weightings if weighting is None else weighting
+        search = ISRClassifierCV(C=rule.penalties, weighting=weighting, **shared, **settings)
+        least = 2 if settings.get("method") in ("cov", "joint") else 1
+        environments = comparable(train, least)
+    search.fit(train.X, train.y, environments=environments, validation=held_out)
+    return lambda data: search.predict(data.X)
+
+
+def _adapted(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
+    """The network's own head with ISR folded in: nothing is fitted but the subspace."""
+    if found.head is None:
+        raise ValueError("features without a trained head have none to adapt")
+    head = [tuple(np.asarray(part, dtype=np.float64) for part in found.head)]
+    return _searched(found, rule, seed, method="multiclass", head=head, weighting=(None,))
+
+
+def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
+    """A head from the validation samples, as many of every group."""
+    held_out = found.splits.validation
+    model = DFRClassifier(random_state=seed)
+    # C is chosen on one half and tried on the other, which a group of one row does not allow.
+    if min(group_sizes(held_out.y, held_out.environments).values()) < 2:
+        model.set_params(C=0.1)
+    model.fit(held_out.X, held_out.y, environments=held_out.environments)
+    return lambda data: model.predict(data.X)
+
+
+def _leace(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
+    """A head on features from which no linear map can tell the environment (LEACE)."""
+    try:
+        import torch
+        from concept_erasure import LeaceEraser
+    except ImportError:
+        raise ImportError("LEACE needs concept-erasure: pip install 'isrlearn[bench]'") from None
+
+    train = found.splits.train
+    X = torch.from_numpy(np.asarray(train.X, dtype=np.float64))
+    names = np.unique(train.environments)
+    one_hot = torch.from_numpy((train.environments[:, None] == names).astype(np.float64))
+    eraser = LeaceEraser.fit(X, one_hot)
+
+    def erased(data: EnvironmentData) -> EnvironmentData:
+        features = torch.from_numpy(np.asarray(data.X, dtype=np.float64))
+        return replace(data, X=eraser(features).numpy())
+
+    return _headed(found, rule, seed, erased)
+
+
+def _correlation_remover(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
+    """A head on features made uncorrelated with the environment, which it must be told in test."""
+    try:
+        from fairlearn.preprocessing import CorrelationRemover
+    except ImportError:
+        raise ImportError(
+            "CorrelationRemover needs fairlearn: pip install 'isrlearn[bench]'"
+        ) from None
+    names = np.unique(found.splits.train.environments)
+
+    def with_codes(data: EnvironmentData) -> NDArray:
+        codes = (data.environments[:, None] == names[1:]).astype(np.float64)
+        return np.column_stack([codes, data.X])
+
+    remover = CorrelationRemover(sensitive_feature_ids=list(range(len(names) - 1)))
+    remover.fit(with_codes(found.splits.train))
+
+    def removed(data: EnvironmentData) -> EnvironmentData:
+        return replace(data, X=remover.transform(with_codes(data)))
+
+    return _headed(found, rule, seed, removed)
+
+
+def _headed(
+    found: TrainedFeatures,
+    rule: Rule,
+    seed: int,
+    change: Callable[[EnvironmentData], EnvironmentData],
+) -> Predictor:
+    """A head on changed features, chosen by the same rule as everybody's."""
+    splits = found.splits
+    changed = Splits(*(change(part) for part in (splits.train, splits.validation, splits.test)))
+    # What was erased is left as rounding noise, which must not be whitened into features.
+    X = changed.train.X
+    strengths = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+    rank = int((strengths > 1e-6 * strengths[0]).sum())
+    if rule.n_components is None and rank < X.shape[1]:
+        rule = replace(rule, n_components=rank)
+    predict = _searched(TrainedFeatures(changed, None), rule, seed, scale=1.0, n_spurious=0)
+    return lambda data: predict(change(data))
+
+
+#: Everything that is compared, by name.
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        "original": Method("Original", _original),
+        "isr-mean": Method("ISR-Mean", partial(_searched, method="mean")),
+        "isr-cov": Method("ISR-Cov", partial(_searched, method="cov")),
+        "isr-joint": Method("ISR joint", partial(_searched, method="joint")),
+        "isr-multiclass": Method("ISR-Multiclass", partial(_searched, method="multiclass")),
+        "isr-own-head": Method("ISR, own head", _adapted),
+        "isr-regression": Method("ISR-Regression", _searched),
+        "refit": Method("Head refitted", partial(_searched, scale=1.0, n_spurious=0)),
+        "reweighted": Method(
+            "Head reweighted",
+            partial(_searched, scale=1.0, n_spurious=0, weighting=("group",)),
+        ),
+        "dfr": Method("DFR", _dfr),
+        "leace": Method("LEACE", _leace),
+        "correlation-remover": Method("CorrelationRemover", _correlation_remover),
+    }
+)

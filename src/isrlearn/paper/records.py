@@ -1,0 +1,296 @@
+"""Append-only records of benchmark runs: one finished cell a line.
+
+A record file is JSON lines. Its first line is a header naming the schema and the experiment;
+every further line is one :class:`Record`. A line is written whole, flushed and synced before the
+run goes on, so a run that is killed loses at most the cell it was working on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from isrlearn.paper.files import locked, write_beside
+
+__all__ = ["SCHEMA", "CellKey", "Record", "RecordError", "RecordFile", "read_records"]
+
+SCHEMA = "isrlearn-benchmark/1"
+
+
+class RecordError(ValueError):
+    """A record file that cannot be used as it is; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class CellKey:
+    """What was run: one method on one data set, at one number of environments and one seed.
+
+    Parameters
+    ----------
+    dataset : str
+        The panel, such as ``"3s'"`` or ``"k=3"``.
+    method : str
+        The method's name.
+    n_environments : int
+        Number of training environments.
+    seed : int
+        Seed of the data and of the method's start.
+    optimizer : {"converged", "published"}
+        How the method was optimised.
+    parameters : mapping
+        The method's hyper-parameters.
+    options : mapping
+        What else decides the result, such as the sample size.
+
+    Examples
+    --------
+    >>> a = CellKey("3s", "erm", 2, 0, "converged", {}, {"n_samples": 100})
+    >>> b = CellKey("3s", "erm", 2, 1, "converged", {}, {"n_samples": 100})
+    >>> a.id == b.id, len(a.id)
+    (False, 16)
+    """
+
+    dataset: str
+    method: str
+    n_environments: int
+    seed: int
+    optimizer: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits that depend on the contents of the key alone."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The outcome of one cell.
+
+    Parameters
+    ----------
+    key : CellKey
+        What was run.
+    value : float
+        Mean test error (classification error or mean squared error) over the environments;
+        infinite if the method diverged.
+    validation : float
+        The same on the validation split, by which hyper-parameters are chosen.
+    per_environment : list of float
+        Test error in each environment.
+    seconds : float
+        Time of the fit.
+    warnings : list of str
+        What the fit warned of, one entry a distinct message.
+    versions : mapping
+        Versions of isrlearn and of what it computes with.
+
+    Examples
+    --------
+    >>> key = CellKey("3s", "erm", 2, 0, "converged")
+    >>> record = Record(key, 0.5, 0.0, [0.5, 0.5], 0.1)
+    >>> Record.from_line(record.line()) == record
+    True
+    """
+
+    key: CellKey
+    value: float
+    validation: float
+    per_environment: list[float]
+    seconds: float
+    warnings: list[str] = field(default_factory=list)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """One line of JSON, without the line's end; null stands for an infinite error."""
+        errors = {
+            "value": _finite(self.value),
+            "validation": _finite(self.validation),
+            "per_environment": [_finite(error) for error in self.per_environment],
+        }
+        return json.dumps({"id": self.key.id, **asdict(self), **errors}, allow_nan=False)
+
+    @classmethod
+    def from_line(cls, line: str) -> Record:
+        """The record of a line; ValueError or KeyError if it is none."""
+        fields = json.loads(line)
+        if not isinstance(fields, dict):
+            raise ValueError("not a JSON object")
+        stated = fields.pop("id")
+        errors = {
+            "value": _number(fields["value"]),
+            "validation": _number(fields["validation"]),
+            "per_environment": [_number(error) for error in fields["per_environment"]],
+        }
+        record = cls(**{**fields, **errors, "key": CellKey(**fields["key"])})
+        if record.key.id != stated:
+            raise ValueError(f"id {stated!r} does not belong to its key")
+        return record
+
+
+def _finite(error: float) -> float | None:
+    """The error, or None if it is infinite; JSON has no word for that."""
+    return None if error == math.inf else error
+
+
+def _number(error: float | None) -> float:
+    """The error that `_finite` was given."""
+    return math.inf if error is None else float(error)
+
+
+def read_records(path: Path | str) -> dict[str, Record]:
+    """Records of a file by their id, in the order they were written; the file is left alone.
+
+    A truncated last line is left out with a warning.
+
+    Examples
+    --------
+    >>> read_records("no-such-run/results.jsonl")
+    {}
+    """
+    path = Path(path)
+    if not path.exists():
+        return {}
+    return _parsed(path, path.read_bytes())[1]
+
+
+class RecordFile:
+    """The records of one run, open for appending by this process alone.
+
+    Parameters
+    ----------
+    directory : path-like
+        Directory of the run; made if it is not there.
+    experiment : str
+        Name of the experiment. A directory that holds another one is refused.
+    command : str
+        What made the run, for the header of a new file.
+
+    Raises
+    ------
+    RecordError
+        If another run holds the directory, or its file is of another schema or experiment,
+        or is damaged elsewhere than at its end.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> record = Record(CellKey("3s", "erm", 2, 0, "converged"), 0.5, 0.0, [0.5, 0.5], 0.1)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     with RecordFile(directory, "linear-unit-tests") as records:
+    ...         records.append(record)
+    ...     with RecordFile(directory, "linear-unit-tests") as records:
+    ...         record.key.id in records.by_id
+    True
+    """
+
+    def __init__(self, directory: Path | str, experiment: str, command: str = "") -> None:
+        self.path = Path(directory) / "results.jsonl"
+        self._header = {"schema": SCHEMA, "experiment": experiment, "command": command}
+        self.by_id: dict[str, Record] = {}
+
+    def __enter__(self) -> RecordFile:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.path.parent / ".lock"))
+            except BlockingIOError:
+                raise RecordError(
+                    f"another run is writing to {self.path.parent}: wait for it, or give another "
+                    "directory"
+                ) from None
+            self._open()
+            stack.callback(os.close, self._fd)
+            self._held = stack.pop_all()
+        return self
+
+    def _open(self) -> None:
+        if not self.path.exists():
+            write_beside(self.path, (json.dumps(self._header) + "\n").encode())
+        content = self.path.read_bytes()
+        header, self.by_id = _parsed(self.path, content)
+        if header["experiment"] != self._header["experiment"]:
+            raise RecordError(
+                f"{self.path} holds records of {header['experiment']!r}, not of "
+                f"{self._header['experiment']!r}: give another output directory"
+            )
+        whole = "".join(
+            line + "\n" for line in (json.dumps(header), *(r.line() for r in self.by_id.values()))
+        ).encode()
+        # Only a damaged end is repaired: then what parsed is written beside and renamed.
+        if not content.endswith(b"\n") or content.count(b"\n") != whole.count(b"\n"):
+            write_beside(self.path, whole)
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+
+    def append(self, record: Record) -> None:
+        """Write one record and wait until it is on the disk."""
+        data = (record.line() + "\n").encode()
+        # One write call a line: a signal can come between lines, not inside one.
+        written = os.write(self._fd, data)
+        if written != len(data):
+            raise OSError(f"{self.path}: only {written} of {len(data)} bytes written: disk full?")
+        os.fsync(self._fd)
+        self.by_id[record.key.id] = record
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._held.close()
+
+
+def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, Record]]:
+    """Header and records of a file; a bad last line is dropped with a warning."""
+    lines = content.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    header = _header(path, lines[0] if lines else b"")
+    by_id: dict[str, Record] = {}
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            record = Record.from_line(line.decode())
+        except (ValueError, KeyError, TypeError) as error:
+            if number < len(lines):
+                raise RecordError(
+                    f"{path}, line {number} is no record ({error}): it is not the last line, so "
+                    "it was not left by an interruption; remove it by hand or start a new directory"
+                ) from None
+            warnings.warn(
+                f"{path}: the last line was cut off ({len(line)} bytes) and is dropped; "
+                "its cell will be run again",
+                stacklevel=4,
+            )
+        else:
+            by_id[record.key.id] = record
+    return header, by_id
+
+
+def _header(path: Path, line: bytes) -> dict[str, Any]:
+    """The header line, checked for its schema."""
+    try:
+        header = json.loads(line)
+        schema = header["schema"]
+    except (ValueError, KeyError, TypeError):
+        raise RecordError(
+            f"{path} does not begin with a header of schema {SCHEMA!r}: "
+            "it is not a record file; give another output directory"
+        ) from None
+    if schema != SCHEMA:
+        raise RecordError(
+            f"{path} has schema {schema!r}, this version reads {SCHEMA!r}: "
+            "give another output directory, or the version of isrlearn that wrote it"
+        )
+    return dict(header)

@@ -1,0 +1,236 @@
+"""How many environments each algorithm needs, measured with population moments."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.core import (
+    Moments,
+    Subspace,
+    covariance_subspace,
+    mean_subspace,
+    multiclass_subspace,
+    principal_angles,
+    regression_subspace,
+)
+from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import Table, markdown
+
+__all__ = [
+    "Complexity",
+    "complexity_json",
+    "complexity_table",
+    "environment_complexity",
+    "write_complexity",
+]
+
+ANGLE = 1e-8
+N_INVARIANT = 5
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """Environments an algorithm needs to recover the spurious subspace.
+
+    Parameters
+    ----------
+    algorithm : str
+        Name of the algorithm.
+    n_spurious, n_classes : int
+        Spurious dimensions and classes; regression has one class.
+    bound : int
+        What the theorem promises to suffice.
+    paper, pooled : int or None
+        The smallest number at which the published and the pooled form recovered the subspace in
+        every repetition; None if no number up to two above the bound did.
+
+    Examples
+    --------
+    >>> from isrlearn.paper.theory import environment_complexity
+    >>> found = environment_complexity([3], [2], n_repeats=2)
+    >>> [(c.algorithm, c.bound, c.paper, c.pooled) for c in found]
+    [('ISR-Mean', 4, 4, 4), ('ISR-Cov', 2, 2, 2), ('ISR-Multiclass', 3, 3, 3),
+     ('ISR-Regression', 4, 4, 4)]
+    """
+
+    algorithm: str
+    n_spurious: int
+    n_classes: int
+    bound: int
+    paper: int | None
+    pooled: int | None
+
+
+@dataclass(frozen=True)
+class _Theorem:
+    """One line of the paper's Table 1."""
+
+    algorithm: str
+    subspace: Callable[..., Subspace]
+    bound: Callable[[int, int], int]  # of d_s, k
+    n_classes: int | None = None  # None: any
+    mirrored: bool = False  # the binary model: spurious means +μ_e and −μ_e
+
+
+_THEOREMS = (
+    _Theorem("ISR-Mean", mean_subspace, lambda d_s, k: d_s + 1, 2, mirrored=True),
+    _Theorem("ISR-Cov", covariance_subspace, lambda d_s, k: 2, 2, mirrored=True),
+    _Theorem("ISR-Multiclass", multiclass_subspace, lambda d_s, k: -(-d_s // k) + 1),
+    _Theorem("ISR-Regression", regression_subspace, lambda d_s, k: d_s + 1, 1),
+)
+
+
+def environment_complexity(
+    n_spurious: Iterable[int] = range(1, 9),
+    n_classes: Iterable[int] = range(2, 8),
+    *,
+    n_repeats: int = 20,
+    random_state: int = 0,
+) -> list[Complexity]:
+    """Environments that each algorithm needs, beside the number its theorem promises.
+
+    Every repetition draws a mixing matrix, means and variances at random and hands the exact
+    moments to the algorithm; the subspace is recovered if its largest principal angle with the
+    true one is at most 1e-8.
+
+    Parameters
+    ----------
+    n_spurious : iterable of int, default=range(1, 9)
+        Spurious dimensions to try.
+    n_classes : iterable of int, default=range(2, 8)
+        Numbers of classes to try, for the algorithm that uses them.
+    n_repeats : int, default=20
+        Random models each number of environments must recover.
+    random_state : int, default=0
+        Seed.
+
+    Examples
+    --------
+    >>> found = environment_complexity([4], [4], n_repeats=2)
+    >>> [c.paper for c in found if c.algorithm == "ISR-Multiclass"]
+    [2]
+    """
+    found = []
+    classes, dimensions = list(n_classes), list(n_spurious)
+    if min(classes) < 2:
+        raise ValueError(f"n_classes={min(classes)}: a classifier needs at least 2 classes")
+    if min(dimensions) < 1:
+        raise ValueError(f"n_spurious={min(dimensions)}: it must be at least 1")
+    for d_s in dimensions:
+        for theorem in _THEOREMS:
+            for k in classes if theorem.n_classes is None else [theorem.n_classes]:
+                paper, pooled = (
+                    _smallest(theorem, d_s, k, variant, n_repeats, random_state)
+                    for variant in ("paper", "pooled")
+                )
+                bound = theorem.bound(d_s, k)
+                found.append(Complexity(theorem.algorithm, d_s, k, bound, paper, pooled))
+    return found
+
+
+def complexity_table(found: Iterable[Complexity]) -> Table:
+    """The environment-complexity table: bound and measured numbers side by side.
+
+    Examples
+    --------
+    >>> complexity_table([Complexity("ISR-Mean", 3, 2, 4, 4, None)]).rows
+    [['ISR-Mean', '3', '2', '4', '4', 'none']]
+    """
+    head = ["algorithm", "d_s", "k", "bound", "measured, paper's form", "measured, pooled form"]
+    ordered = sorted(found, key=lambda c: [t.algorithm for t in _THEOREMS].index(c.algorithm))
+    rows = [
+        [c.algorithm, str(c.n_spurious), str(c.n_classes), str(c.bound)]
+        + ["none" if m is None else str(m) for m in (c.paper, c.pooled)]
+        for c in ordered
+    ]
+    return Table("Environments needed to recover the spurious subspace", head, rows)
+
+
+def complexity_json(found: Iterable[Complexity]) -> str:
+    """The same as JSON.
+
+    Examples
+    --------
+    >>> complexity_json([])
+    '[]'
+    """
+    return json.dumps([asdict(c) for c in found], indent=1)
+
+
+def write_complexity(
+    found: Iterable[Complexity], out: Path | str, command: str = "", *, n_repeats: int = 20
+) -> list[Path]:
+    """Paths of the files written: results.csv, table.md.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     [path.name for path in write_complexity([], directory)]
+    ['results.csv', 'table.md']
+    """
+    found = list(found)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [f.name for f in fields(Complexity)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(c) for c in found)
+    notes = [
+        "The smallest number of environments at which the largest principal angle between the "
+        f"recovered and the true subspace is at most {ANGLE:g} in each of {n_repeats} random "
+        "models, given exact moments."
+    ]
+    if command:
+        notes.insert(0, f"Made by `{command}`.")
+    page = markdown("Environment complexity", notes, [complexity_table(found)])
+    texts = {"results.csv": text.getvalue(), "table.md": page}
+    return [write_beside(Path(out) / name, content.encode()) for name, content in texts.items()]
+
+
+def _smallest(
+    theorem: _Theorem, d_s: int, k: int, variant: str, n_repeats: int, seed: int
+) -> int | None:
+    """The smallest number of environments at which every repetition succeeds."""
+    for E in range(2, theorem.bound(d_s, k) + 3):
+        models = (
+            _model(np.random.default_rng([seed, i, d_s, k, E]), d_s, k, E, theorem.mirrored)
+            for i in range(n_repeats)
+        )
+        if all(
+            _angle(theorem.subspace(moments, d_s, variant=variant).basis, B) <= ANGLE
+            for moments, B in models
+        ):
+            return E
+    return None
+
+
+def _model(
+    rng: np.random.Generator, d_s: int, k: int, E: int, mirrored: bool
+) -> tuple[Moments, NDArray[np.float64]]:
+    """Exact moments of a random model, and the map of its spurious features."""
+    d = N_INVARIANT + d_s
+    # A product of rotations and moderate scales: not orthogonal, yet well conditioned.
+    left, right = (np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(2))
+    R = left * rng.uniform(0.5, 2.0, d) @ right
+    A, B = R[:, :N_INVARIANT], R[:, N_INVARIANT:]
+    shift = rng.standard_normal((k, E, d_s))
+    if mirrored:
+        shift = np.stack([shift[0], -shift[0]])
+    mean = rng.standard_normal((k, 1, N_INVARIANT)) @ A.T + shift @ B.T
+    sigma = rng.uniform(0.5, 2.0, E)[:, None, None]
+    covariance = A @ A.T + sigma**2 * (B @ B.T)
+    return Moments.population(mean, np.broadcast_to(covariance, (k, E, d, d))), B
+
+
+def _angle(basis: NDArray[np.float64], B: NDArray[np.float64]) -> float:
+    """Largest principal angle; a right angle if dimensions are missing."""
+    if basis.shape[1] < B.shape[1]:
+        return float(np.pi / 2)
+    return float(principal_angles(basis, B).max())

@@ -1,0 +1,185 @@
+"""Every setting of a grid is scored as its estimator by itself would be."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from isrlearn.estimators.search import ISRClassifierCV, ISRRegressorCV
+from isrlearn.estimators.search._classification import Classification
+from isrlearn.estimators.search._jobs import by_weighting
+from isrlearn.estimators.search._regression import Regression
+from isrlearn.estimators.search._splits import Sample, Split
+from isrlearn.metrics import group_report
+
+GRID = {"n_spurious": [1, 2], "scale": [0.0, 0.3], "C": [0.01, 1.0], "weighting": [None, "group"]}
+MORE = {"n_spurious": ["auto", 0, 1], "scale": [0.0, 1.0], "weighting": [None, "class", "group"]}
+LAST_LAYER = (np.random.default_rng(0).normal(size=(1, 10)), np.ones(1))
+
+CLASSIFIERS = {
+    "whitened": (MORE, {}),
+    "principal components": ({"n_components": 6}, {}),
+    "few rows": (MORE | {"n": 60}, {}),
+    "few rows, principal components": ({"n": 90, "n_components": 5}, {}),
+    "four methods": ({"method": ["mean", "cov", "joint", "multiclass"], "weighting": None}, {}),
+    "as published": ({"variant": "paper", "method": ["mean", "multiclass"]}, {}),
+    "one class": ({"condition_on": "a"}, {}),
+    "permutation test": ({"rank_test": "permutation", "n_spurious": "auto", "C": 1.0}, {}),
+    "lda": ({"head": ["lda"], "shrinkage": 0.1}, {}),
+    "an estimator": ({"head": LogisticRegression(C=0.3, tol=1e-10, max_iter=1000)}, {}),
+    "a last layer": ({"head": LAST_LAYER}, {}),
+    "three classes": ({}, {"n_classes": 3}),
+}
+
+
+def outputs_of(search, data, n):
+    """Decision functions on rows n and after of all settings, fitted together on the rest."""
+    sample = Sample(data.X, data.y, data.environments)
+    everything = np.arange(len(data.y))
+    split = Split(sample, everything[:n], sample, everything[n:])
+    estimators = [search._estimator(**point) for point in search._points(sample)]
+    prepared = search._prepare(estimators, split)
+    outputs = {}
+    for job in prepared.jobs():
+        erased = prepared.reduced.erased(job.subspace, job.scale)
+        for members in by_weighting(estimators, job.members).values():
+            step = prepared._outputs if isinstance(prepared, Classification) else None
+            step = prepared._predicted if isinstance(prepared, Regression) else step
+            outputs |= dict(step(members, job, erased))
+    return estimators, outputs
+
+
+@pytest.mark.filterwarnings("ignore:covariances do not differ")
+@pytest.mark.parametrize(("change", "shape"), CLASSIFIERS.values(), ids=CLASSIFIERS.keys())
+def test_a_setting_is_its_classifier(shortcut, change, shape):
+    n, change = change.get("n", 240), {k: v for k, v in change.items() if k != "n"}
+    data = shortcut(n + 60, **shape)
+    estimators, outputs = outputs_of(ISRClassifierCV(**GRID | change), data, n)
+    assert len(outputs) == len(estimators) > 2
+    for i, estimator in enumerate(estimators):
+        estimator.fit(data.X[:n], data.y[:n], environments=data.environments[:n])
+        expected = estimator.decision_function(data.X[n:])
+        found = outputs[i][:, 0] if expected.ndim == 1 else outputs[i]
+        np.testing.assert_allclose(found, expected, atol=1e-6 * max(1.0, np.abs(expected).max()))
+
+
+REGRESSORS = {
+    "whitened": {"n_spurious": ["auto", 0, 1], "scale": [0.0, 1.0]},
+    "principal components": {"n_components": 5},
+    "few rows": {"n": 40},
+    "as published": {"variant": "paper"},
+    "an estimator": {"head": LinearRegression()},
+    "a last layer": {"head": (np.arange(8.0), 1.0)},
+}
+
+
+@pytest.mark.parametrize("change", REGRESSORS.values(), ids=REGRESSORS.keys())
+def test_a_setting_is_its_regressor(regression_shortcut, change):
+    n, change = change.get("n", 200), {k: v for k, v in change.items() if k != "n"}
+    data = regression_shortcut(n + 50)
+    grid = {"n_spurious": [1, 2], "scale": [0.0, 0.3], "alpha": [0.0, 1.0, 100.0]}
+    search = ISRRegressorCV(**grid | change)
+    estimators, outputs = outputs_of(search, data, n)
+    assert len(outputs) == len(estimators) > 2
+    for i, estimator in enumerate(estimators):
+        estimator.fit(data.X[:n], data.y[:n], environments=data.environments[:n])
+        np.testing.assert_allclose(outputs[i], estimator.predict(data.X[n:]), rtol=1e-7, atol=1e-7)
+
+
+def test_float32_rows_stay_so_and_agree(shortcut):
+    data = shortcut(300)
+    narrow = type(data)(data.X.astype(np.float32), data.y, data.environments)
+    search = ISRClassifierCV(**GRID)
+    _, wide = outputs_of(search, data, 240)
+    sample = Sample(narrow.X, narrow.y, narrow.environments)
+    estimators = [search._estimator(**point) for point in search._points(sample)]
+    split = Split(sample, np.arange(240), sample, np.arange(240, 300))
+    assert search._prepare(estimators, split).reduced.train.dtype == np.float32
+    _, outputs = outputs_of(search, narrow, 240)
+    for i, expected in wide.items():
+        np.testing.assert_allclose(outputs[i], expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("selection", ["worst-group", "average"])
+def test_scores_are_those_of_the_group_report(data, selection):
+    folds = [(np.arange(100, 400), np.arange(100)), (np.arange(300), np.arange(300, 400))]
+    search = ISRClassifierCV(
+        n_spurious=[1, 2], scale=[0.0, 1.0], C=[0.1], cv=folds, selection=selection
+    ).fit(data.X, data.y, environments=data.environments)
+    results = search.cv_results_
+    for i, point in enumerate(results["params"]):
+        for j, (train, test) in enumerate(folds):
+            estimator = search._estimator(**point)
+            estimator.fit(data.X[train], data.y[train], environments=data.environments[train])
+            predicted = estimator.predict(data.X[test])
+            report = group_report(data.y[test], predicted, environments=data.environments[test])
+            assert results[f"split{j}_worst_group"][i] == pytest.approx(report.worst)
+            assert results[f"split{j}_average"][i] == pytest.approx(report.average)
+            chosen = report.worst if selection == "worst-group" else report.average
+            assert results[f"split{j}_test_score"][i] == pytest.approx(chosen)
+    mean = np.mean([results[f"split{j}_test_score"] for j in range(2)], axis=0)
+    np.testing.assert_allclose(results["mean_test_score"], mean)
+    assert search.best_score_ == results["mean_test_score"].max()
+
+
+def test_regression_scores_are_those_of_the_group_report(numbers):
+    folds = [(np.arange(60, 300), np.arange(60))]
+    search = ISRRegressorCV(n_spurious=[1, 2], cv=folds)
+    search.fit(numbers.X, numbers.y, environments=numbers.environments)
+    (train, test) = folds[0]
+    for i, point in enumerate(search.cv_results_["params"]):
+        estimator = search._estimator(**point)
+        estimator.fit(numbers.X[train], numbers.y[train], environments=numbers.environments[train])
+        predicted = estimator.predict(numbers.X[test])
+        report = group_report(
+            numbers.y[test], predicted, environments=numbers.environments[test], metric="rmse"
+        )
+        assert search.cv_results_["mean_worst_group"][i] == pytest.approx(-report.worst)
+        assert search.cv_results_["mean_average"][i] == pytest.approx(-report.average)
+
+
+def test_equal_settings_are_computed_once(data):
+    """Nothing is erased at scale 1 or rank 0, and "auto" is one of the counts."""
+    search = ISRClassifierCV(n_spurious=["auto", 0, 1, 2], scale=[0.0, 1.0], C=1.0, weighting=None)
+    sample = Sample(data.X, data.y, data.environments)
+    estimators = [search._estimator(**point) for point in search._points(sample)]
+    split = Split(sample, slice(None), sample, slice(None))
+    jobs = search._prepare(estimators, split).jobs()
+    assert len(estimators) == 8
+    assert len(jobs) == 3
+    assert sorted(i for job in jobs for i in job.members) == list(range(8))
+
+
+def test_a_class_unseen_in_training_counts_as_wrong(shortcut):
+    data = shortcut(200, n_classes=3)
+    train, test = np.flatnonzero(data.y != "c"), np.arange(200)
+    search = ISRClassifierCV(n_spurious=1, scale=0.0, C=1.0, weighting=None, cv=[(train, test)])
+    search.fit(data.X, data.y, environments=data.environments)
+    assert search.cv_results_["mean_worst_group"][0] == 0.0
+    assert search.cv_results_["mean_average"][0] <= np.mean(data.y != "c")
+
+
+def test_rows_of_unknown_environment_train_and_count_in_the_average(data):
+    environments = data.environments.astype(float)
+    environments[::4] = np.nan
+    folds = [(np.arange(100, 400), np.arange(100))]
+    search = ISRClassifierCV(n_spurious=2, scale=0.0, C=1.0, cv=folds)
+    search.fit(data.X, data.y, environments=environments)
+    train, test = folds[0]
+    for i, point in enumerate(search.cv_results_["params"]):
+        estimator = search._estimator(**point)
+        estimator.fit(data.X[train], data.y[train], environments=environments[train])
+        report = group_report(
+            data.y[test], estimator.predict(data.X[test]), environments=environments[test]
+        )
+        assert search.cv_results_["mean_worst_group"][i] == pytest.approx(report.worst)
+        assert search.cv_results_["mean_average"][i] == pytest.approx(report.average)
+
+
+def test_no_warning_of_its_own(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ISRClassifierCV(C=[1.0]).fit(data.X, data.y, environments=data.environments)
