@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from isrlearn.io._files import check_writable, written
+from isrlearn.io.files import check_writable, written
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from isrlearn.datasets import (
 )
 from isrlearn.datasets._files import Resource, content, located
 from isrlearn.datasets.law_school import LAW_SCHOOL_FILE
-from isrlearn.io._files import written
 from isrlearn.io._write import write_columns
+from isrlearn.io.files import written
 from isrlearn.paper.datasets import (
     LINEAR_UNIT_TESTS,
     load_celeba,

@@ -29,7 +29,7 @@ def export(model: Path, kind: str, precision: str | None, out: Path, as_json: bo
     Example: isr export model.isr --to onnx --out model.onnx
     """
     from isrlearn.io import export_model, read_model
-    from isrlearn.io._files import check_writable
+    from isrlearn.io.files import check_writable
 
     check_writable(out)
     export_model(read_model(model), kind, out, dtype=precision)

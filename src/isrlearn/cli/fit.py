@@ -128,7 +128,7 @@ def fit(
         table_like,
         training_tables,
     )
-    from isrlearn.io._files import check_writable
+    from isrlearn.io.files import check_writable
 
     if engine == "dask" and (search or validation or fill or report or labels):
         raise click.UsageError(
@@ -200,7 +200,7 @@ def _check_report(report: Path | None, out: Path, test: Path | None) -> None:
         if test is not None:
             raise click.UsageError("--test goes with --report: the report scores that table")
         return
-    from isrlearn.io._files import check_writable
+    from isrlearn.io.files import check_writable
     from isrlearn.report._page import check_jinja
 
     check_writable(report)

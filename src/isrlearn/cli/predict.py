@@ -26,8 +26,8 @@ def predict(model: Path, table: Path, features: tuple[str, ...], out: Path, as_j
     """
     from isrlearn.cli.workflow import predict_table, table_for
     from isrlearn.io import read_model, write_columns
-    from isrlearn.io._files import check_writable
     from isrlearn.io._write import check_suffix
+    from isrlearn.io.files import check_writable
 
     check_suffix(out)
     check_writable(out)

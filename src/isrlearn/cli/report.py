@@ -49,7 +49,7 @@ def report(
     """
     from isrlearn.cli.workflow import labelled_table_for, report_table
     from isrlearn.io import read_model
-    from isrlearn.io._files import check_writable
+    from isrlearn.io.files import check_writable
     from isrlearn.report._page import check_jinja
 
     check_writable(out)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from isrlearn._tables._parquet import pyarrow
 from isrlearn._tables._source import BLOCK_BYTES
-from isrlearn.io._files import written
+from isrlearn.io.files import written
 
 Columns = Mapping[str, NDArray]  # of the same length; numbers or text
 

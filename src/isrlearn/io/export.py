@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import __version__
 from isrlearn.io._encoding import as_json
-from isrlearn.io._files import written
 from isrlearn.io._onnx import onnx_model
 from isrlearn.io._safetensors import write_arrays
 from isrlearn.io._state import ESTIMATORS
+from isrlearn.io.files import written
 from isrlearn.io.model import ModelFile
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from isrlearn._tables._parquet import pyarrow
 from isrlearn._validation import check_source, opened
 from isrlearn.core.rows import ArraySource, Rows
-from isrlearn.io._files import written
+from isrlearn.io.files import written
 
 Blocks = Iterator[dict[str, NDArray]]
 

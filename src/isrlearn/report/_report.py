@@ -13,7 +13,7 @@ import numpy as np
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
 from isrlearn.estimators.search._splits import Sample, cells_of
-from isrlearn.io._files import written
+from isrlearn.io.files import written
 from isrlearn.report import _page
 from isrlearn.report._evidence import Evidence, evidence, metric_of
 from isrlearn.report._groups import headline

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isrlearn.io._files import check_writable, written
+from isrlearn.io.files import check_writable, written
 from isrlearn.torch._batches import UNKNOWN, batches, evaluating, model_device, outputs_of
 from isrlearn.torch._layer import captured
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from isrlearn.io._files import written
+from isrlearn.io.files import written
 
 #: Raised when what a checkpoint holds changes.
 _VERSION = 1

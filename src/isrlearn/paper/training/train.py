@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from isrlearn._progress import progress as progress_bar
-from isrlearn.io._files import check_writable
+from isrlearn.io.files import check_writable
 from isrlearn.paper.training._checkpoint import load_run, save_run
 from isrlearn.paper.training._run import EpochRecord, Run, Settings, TrainingResult, check_count
 from isrlearn.paper.training._seeds import seed_epoch, seeded
