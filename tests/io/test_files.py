@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from isrlearn.io.files import check_writable, written
+from isrlearn.io.files import atomic_write, check_writable
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def assert_untouched(path):
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, ValueError])
 def test_what_is_interrupted_never_was(path, stop):
     def interrupted():
-        with written(path) as file:
+        with atomic_write(path) as file:
             file.write(b"new, but not wh")
             file.flush()
             raise stop
@@ -41,7 +41,10 @@ def test_a_full_disk_is_named_and_leaves_nothing(path, monkeypatch, call):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, call, full)
-    with pytest.raises(OSError, match="No space left on device") as caught, written(path) as file:
+    with (
+        pytest.raises(OSError, match="No space left on device") as caught,
+        atomic_write(path) as file,
+    ):
         file.write(b"new")
     assert caught.value.filename == str(path)
     assert_untouched(path)
@@ -50,11 +53,11 @@ def test_a_full_disk_is_named_and_leaves_nothing(path, monkeypatch, call):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 def test_a_device_is_written_to_not_replaced():
     before = os.stat("/dev/full")
-    with pytest.raises(OSError, match="No space left") as caught, written("/dev/full") as file:
+    with pytest.raises(OSError, match="No space left") as caught, atomic_write("/dev/full") as file:
         file.write(b"new")
     assert caught.value.filename == "/dev/full"
     assert os.stat("/dev/full").st_rdev == before.st_rdev
-    with written("/dev/null") as file:
+    with atomic_write("/dev/null") as file:
         file.write(b"new")
     assert not os.path.isfile("/dev/null")
 
@@ -62,14 +65,14 @@ def test_a_device_is_written_to_not_replaced():
 def test_a_link_is_followed(path, tmp_path):
     link = tmp_path / "link.isr"
     link.symlink_to(path)
-    with written(link) as file:
+    with atomic_write(link) as file:
         file.write(b"new")
     assert link.is_symlink()
     assert path.read_bytes() == b"new"
 
 
 def test_errors_of_other_files_keep_their_names(path):
-    with pytest.raises(FileNotFoundError) as caught, written(path):
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(path):
         os.stat("/no/such/folder/table.csv")
     assert caught.value.filename == "/no/such/folder/table.csv"
     assert_untouched(path)

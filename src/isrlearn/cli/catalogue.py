@@ -22,7 +22,7 @@ from isrlearn.datasets import (
 from isrlearn.datasets._files import Resource, content, located
 from isrlearn.datasets.law_school import LAW_SCHOOL_FILE
 from isrlearn.io._write import write_columns
-from isrlearn.io.files import written
+from isrlearn.io.files import atomic_write
 from isrlearn.paper.datasets import (
     LINEAR_UNIT_TESTS,
     load_celeba,
@@ -248,7 +248,7 @@ def draw_dataset(
     pages = sample_page(
         splits, entry.summary, regression=entry.task == "regression", random_state=random_state
     )
-    with written(path) as file:
+    with atomic_write(path) as file:
         file.write(pages[kind])
     return path
 
@@ -266,7 +266,7 @@ def _write(data: EnvironmentData, path: Path) -> None:
     if path.suffix == ".npz":
         write_columns(path, {"X": data.X, **labels})
     elif path.suffix == ".npy":
-        with written(path) as file:
+        with atomic_write(path) as file:
             np.save(file, data.X)
         write_columns(path.with_suffix(".labels.csv"), labels)
     else:

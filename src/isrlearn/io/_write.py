@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from isrlearn._tables._parquet import pyarrow
 from isrlearn._tables._source import BLOCK_BYTES
-from isrlearn.io.files import written
+from isrlearn.io.files import atomic_write
 
 Columns = Mapping[str, NDArray]  # of the same length; numbers or text
 
@@ -33,7 +33,7 @@ def write_columns(path: str | os.PathLike[str], columns: Columns) -> None:
     """
     check_suffix(path)
     writer = WRITERS[Path(path).suffix.lower()]
-    with written(path) as file:
+    with atomic_write(path) as file:
         writer(file, columns)
 
 

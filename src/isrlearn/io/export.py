@@ -17,7 +17,7 @@ from isrlearn.io._encoding import as_json
 from isrlearn.io._onnx import onnx_model
 from isrlearn.io._safetensors import write_arrays
 from isrlearn.io._state import ESTIMATORS
-from isrlearn.io.files import written
+from isrlearn.io.files import atomic_write
 from isrlearn.io.model import ModelFile
 
 
@@ -59,7 +59,7 @@ def export_onnx(
     kind = _precision(estimator, dtype)
     notes = _notes(estimator, feature_names)
     content = onnx_model(estimator, kind, notes).SerializeToString()
-    with written(path) as file:
+    with atomic_write(path) as file:
         file.write(content)
 
 
@@ -103,11 +103,11 @@ def export_torch(
     suffix = Path(path).suffix.lower()
     if suffix == ".safetensors":
         notes = {"format": "pt", **_notes(estimator, feature_names)}
-        with written(path) as file:
+        with atomic_write(path) as file:
             write_arrays(file, state, notes)
     elif suffix in (".pt", ".pth"):
         torch = _torch()
-        with written(path) as file:
+        with atomic_write(path) as file:
             torch.save({name: torch.from_numpy(array) for name, array in state.items()}, file)
     else:
         raise ValueError(
@@ -161,7 +161,7 @@ def export_numpy(
     names = _names(estimator, feature_names)
     if names is not None:
         arrays["feature_names"] = np.array(names, dtype=str)
-    with written(path) as file:
+    with atomic_write(path) as file:
         np.savez(file, **arrays)
 
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 
 @contextmanager
-def written(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to that takes the place of `path` when all is written.
 
     The content goes to a file beside it, which is flushed to the disk and renamed. Whoever reads
@@ -24,7 +24,7 @@ def written(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "a.txt"
-    ...     with written(path) as file:
+    ...     with atomic_write(path) as file:
     ...         _ = file.write(b"whole")
     ...     path.read_bytes(), len(list(Path(folder).iterdir()))
     (b'whole', 1)
@@ -64,7 +64,7 @@ def _beside(target: Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise an OSError now if `written` would surely fail later, after the work is done.
+    """Raise an OSError now if `atomic_write` would surely fail later, after the work is done.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from isrlearn.io._encoding import as_json, entries
 from isrlearn.io._errors import ModelFileError
 from isrlearn.io._safetensors import read_arrays, read_json, write_arrays
 from isrlearn.io._state import Arrays, restored, state_of
-from isrlearn.io.files import written
+from isrlearn.io.files import atomic_write
 
 #: Version of what is in the file; a change that older code cannot read gets the next number.
 SCHEMA = 1
@@ -131,7 +131,7 @@ def save(
     text = json.dumps(model, allow_nan=False)
     header = {"format": _FORMAT, "schema": str(SCHEMA), "model": text}
     header["sha256"] = _digest(arrays, text)
-    with written(path) as file:
+    with atomic_write(path) as file:
         write_arrays(file, arrays, header)
 
 

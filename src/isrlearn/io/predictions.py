@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from isrlearn._tables._parquet import pyarrow
 from isrlearn._validation import check_source, opened
 from isrlearn.core.rows import ArraySource, Rows
-from isrlearn.io.files import written
+from isrlearn.io.files import atomic_write
 
 Blocks = Iterator[dict[str, NDArray]]
 
@@ -58,7 +58,7 @@ def write_predictions(estimator: Any, X: Any, path: str | os.PathLike[str]) -> i
         )
     rows = _rows(opened(X, known=getattr(estimator, "feature_names_in_", None))[0])
     check_source(estimator, rows, None, reset=False)
-    with written(path) as file:
+    with atomic_write(path) as file:
         _WRITERS[suffix](file, _predicted(estimator, rows))
     return len(rows)
 

@@ -13,7 +13,7 @@ import numpy as np
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
 from isrlearn.estimators.search._splits import Sample, cells_of
-from isrlearn.io.files import written
+from isrlearn.io.files import atomic_write
 from isrlearn.report import _page
 from isrlearn.report._evidence import Evidence, evidence, metric_of
 from isrlearn.report._groups import headline
@@ -74,7 +74,7 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
         page = self.html().encode("utf-8")
-        with written(path) as file:
+        with atomic_write(path) as file:
             file.write(page)
 
     def to_dict(self) -> dict[str, Any]:

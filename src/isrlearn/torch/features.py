@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isrlearn.io.files import check_writable, written
+from isrlearn.io.files import atomic_write, check_writable
 from isrlearn.torch._batches import UNKNOWN, batches, evaluating, model_device, outputs_of
 from isrlearn.torch._layer import captured
 
@@ -97,7 +97,7 @@ def extract_features(
         if path.suffix != ".npy":
             raise ValueError(f"out must name a .npy file; got {os.fspath(out)!r}")
         check_writable(path)
-        with written(path) as file:
+        with atomic_write(path) as file:
             _write_rows(file, parts)
         X = np.load(path, mmap_mode="r")
     y = np.concatenate([part for part, _ in labels])

@@ -20,7 +20,7 @@ REAL_FILES = pytest.mark.skipif(
 FILES = ["result.json", "results.jsonl", "summary.csv", "table.md"]
 
 
-def written(folder) -> list[str]:
+def atomic_write(folder) -> list[str]:
     return sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
 
 
@@ -35,7 +35,7 @@ def test_networks_on_generated_copies(name, request, tmp_path, capsys):
     rows = {(c["trained_with"], c["method"]) for c in result["cells"]}
     assert len(rows) == 3 * 4
     assert all(0 <= c["mean"] <= 1 for c in result["cells"])
-    assert written(tmp_path) == FILES
+    assert atomic_write(tmp_path) == FILES
     page = (tmp_path / "table.md").read_text()
     assert f"Made by `isr bench {name} --data {data} --seeds 1 --methods {methods}`." in page
     assert "62.9 ± 5.4" in page if name == "waterbirds" else "paper" in page

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from isrlearn.io.files import written
+from isrlearn.io.files import atomic_write
 
 #: Raised when what a checkpoint holds changes.
 _VERSION = 1
@@ -18,7 +18,7 @@ _KIND = "isrlearn training run"
 
 def save_run(path: str | os.PathLike[str], settings: dict[str, Any], state: dict[str, Any]) -> None:
     """Put a run's state in the place of the one before it."""
-    with written(path) as file:
+    with atomic_write(path) as file:
         torch.save({"kind": _KIND, "version": _VERSION, "settings": settings, **state}, file)
 
 
