@@ -9,9 +9,8 @@ import threading
 
 import pytest
 
-from isrlearn.datasets import DataError
-from isrlearn.datasets import _files as files
-from isrlearn.datasets._files import Resource, cache_folder, content, fetched, folders
+from isrlearn.datasets import DataError, files
+from isrlearn.datasets.files import Resource, cache_folder, content, fetched, folders
 
 BODY = b"the content of a data set " * 1000
 

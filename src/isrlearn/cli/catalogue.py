@@ -19,7 +19,7 @@ from isrlearn.datasets import (
     load_law_school,
     make_waterbirds_like,
 )
-from isrlearn.datasets._files import Resource, content, located
+from isrlearn.datasets.files import Resource, content, located
 from isrlearn.datasets.law_school import LAW_SCHOOL_FILE
 from isrlearn.io._write import write_columns
 from isrlearn.io.files import atomic_write

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets._data import EnvironmentData, Splits
+from isrlearn.datasets.data import EnvironmentData, Splits
 
 _PARTS = ("train", "test")
 _BINS = 5  # rows of a page of images whose target is a number

@@ -1,12 +1,12 @@
 """Data sets with environments: generators that know the truth, and loaders of real data."""
 
-from isrlearn.datasets._data import EnvironmentData, Splits
-from isrlearn.datasets._files import DataError
-from isrlearn.datasets._truth import permute_spurious
+from isrlearn.datasets.data import EnvironmentData, Splits
 from isrlearn.datasets.digits import load_digits_on_paper
 from isrlearn.datasets.features import load_features, save_features
+from isrlearn.datasets.files import DataError
 from isrlearn.datasets.gaussian import gaussian_truth, make_gaussian_environments
 from isrlearn.datasets.law_school import load_law_school
+from isrlearn.datasets.truth import permute_spurious
 from isrlearn.datasets.waterbirds_like import make_waterbirds_like
 
 __all__ = [

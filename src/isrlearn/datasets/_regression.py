@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core import Moments
-from isrlearn.datasets._truth import LinearTruth, span_of_shifts
+from isrlearn.datasets.truth import LinearTruth, span_of_shifts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

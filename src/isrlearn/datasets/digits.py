@@ -9,9 +9,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.datasets import _checks
-from isrlearn.datasets._data import EnvironmentData, Splits
-from isrlearn.datasets._streams import RandomState, Streams, Use
+from isrlearn.datasets import checks
+from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.datasets.streams import RandomState, Streams, Use
 
 #: Red, green and blue of each paper. Odd digits mostly get the first one, even digits the second.
 PAPERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
@@ -102,9 +102,9 @@ def load_digits_on_paper(
     from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)
-    share = _checks.within("correlation", correlation, 0, 1)
+    share = checks.within("correlation", correlation, 0, 1)
     names, colours = _checked_papers(papers)
-    spread = _checks.within("jitter", jitter, 0), _checks.within("noise", noise, 0)
+    spread = checks.within("jitter", jitter, 0), checks.within("noise", noise, 0)
     stops = np.cumsum([0, *_sizes(n_train, n_validation, len(digits))])
     streams = Streams.of(random_state)
     order = streams.generator(Use.SHARED).permutation(len(digits))
@@ -121,8 +121,8 @@ def load_digits_on_paper(
 
 def _sizes(n_train: int, n_validation: int, n: int) -> tuple[int, int, int]:
     """Sizes of the three splits of n images, at least one of them left to test."""
-    train = _checks.integer("n_train", n_train, 1)
-    validation = _checks.integer("n_validation", n_validation, 0)
+    train = checks.integer("n_train", n_train, 1)
+    validation = checks.integer("n_validation", n_validation, 0)
     if train + validation >= n:
         raise ValueError(
             f"n_train={train} and n_validation={validation} leave no test images of {n}; their "
@@ -137,7 +137,7 @@ def _checked_papers(
     """Names (2,) and colours (2, 3) of the papers."""
     if len(papers) != 2:
         raise ValueError(f"papers names {len(papers)} papers, {list(papers)}; it must name two.")
-    colours = [_checks.shaped(f"papers[{name!r}]", rgb, (3,)) for name, rgb in papers.items()]
+    colours = [checks.shaped(f"papers[{name!r}]", rgb, (3,)) for name, rgb in papers.items()]
     for name, rgb in zip(papers, colours, strict=True):
         if (rgb < 0).any() or (rgb > 1).any():
             raise ValueError(f"papers[{name!r}]={rgb.tolist()} must be in [0, 1].")

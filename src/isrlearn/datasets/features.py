@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets._data import EnvironmentData, Splits
-from isrlearn.datasets._files import DataError
+from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.datasets.files import DataError
 
 FEATURES = ("X", "features", "embeddings")
 LABELS = ("y", "labels", "label")

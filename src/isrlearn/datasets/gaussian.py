@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.datasets import _checks
+from isrlearn.datasets import checks
 from isrlearn.datasets._classification import GaussianTruth
-from isrlearn.datasets._data import EnvironmentData
-from isrlearn.datasets._mixing import mixing_matrix
 from isrlearn.datasets._regression import RegressionTruth
-from isrlearn.datasets._streams import RandomState, Streams, Use
+from isrlearn.datasets.data import EnvironmentData
+from isrlearn.datasets.mixing import mixing_matrix
+from isrlearn.datasets.streams import RandomState, Streams, Use
 
 # Where an environment's standard deviation is drawn from, in units of the invariant one.
 _SIGMA_RANGE = (0.5, 1.5)
@@ -92,23 +92,23 @@ def make_gaussian_environments(
     True
     """
     streams = Streams.of(random_state)
-    E = _checks.integer("n_environments", n_environments, 1)
-    d_c = _checks.integer("n_invariant", n_invariant, 1)
-    d_s = _checks.integer("n_spurious", n_spurious, 0)
-    sigma = _checks.within("sigma_invariant", sigma_invariant, 0, above=True)
+    E = checks.integer("n_environments", n_environments, 1)
+    d_c = checks.integer("n_invariant", n_invariant, 1)
+    d_s = checks.integer("n_spurious", n_spurious, 0)
+    sigma = checks.within("sigma_invariant", sigma_invariant, 0, above=True)
     R = mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING))
     truth: GaussianTruth | RegressionTruth
-    if _checks.choice("task", task, {"classification": False, "regression": True}):
+    if checks.choice("task", task, {"classification": False, "regression": True}):
         _refuse(symmetric=symmetric, class_priors=class_priors, sigma_spurious=sigma_spurious)
         parameters = _regression(streams, E, d_c, d_s, invariant_means, spurious_means)
         truth = RegressionTruth(mixing=R, n_invariant=d_c, sigma_invariant=sigma, **parameters)
     else:
-        K = _checks.integer("n_classes", n_classes, 2)
+        K = checks.integer("n_classes", n_classes, 2)
         mu_c, mu_e = _means(streams, K, E, d_c, d_s, symmetric, invariant_means, spurious_means)
         truth = GaussianTruth(
             mixing=R,
             n_invariant=d_c,
-            class_priors=_checks.probabilities("class_priors", class_priors, K),
+            class_priors=checks.probabilities("class_priors", class_priors, K),
             invariant_means=mu_c,
             spurious_means=mu_e,
             sigma_invariant=sigma,
@@ -163,8 +163,8 @@ def _means(
         invariant = streams.generator(Use.SHARED, _MEANS).standard_normal((*classes, d_c))
     if spurious is None:
         spurious = _per_environment(streams, E, (*classes, d_s))
-    mu_c = _checks.shaped("invariant_means", invariant, (*classes, d_c))
-    mu_e = _checks.shaped("spurious_means", spurious, (*classes, E, d_s))
+    mu_c = checks.shaped("invariant_means", invariant, (*classes, d_c))
+    mu_e = checks.shaped("spurious_means", spurious, (*classes, E, d_s))
     return (np.stack([-mu_c, mu_c]), np.stack([-mu_e, mu_e])) if paired else (mu_c, mu_e)
 
 
@@ -179,7 +179,7 @@ def _spurious_sigmas(
 ) -> NDArray[np.float64]:
     """Standard deviation of z_e in each environment: those given, else drawn."""
     if given is not None:
-        return _checks.positive_for_each("sigma_spurious", given, E)
+        return checks.positive_for_each("sigma_spurious", given, E)
     each = [streams.generator(Use.ENVIRONMENT, e, _SIGMAS).uniform(*_SIGMA_RANGE) for e in range(E)]
     return sigma * np.array(each)
 
@@ -199,7 +199,7 @@ def _regression(
         offsets = _per_environment(streams, E, (d_s,))
     rng = streams.generator(Use.SHARED, _MAPS)
     return {
-        "invariant_mean": _checks.shaped("invariant_means", invariant, (d_c,)),
+        "invariant_mean": checks.shaped("invariant_means", invariant, (d_c,)),
         "weights": rng.standard_normal(d_c),
         "bias": float(rng.standard_normal()),
         "maps": np.array(
@@ -209,7 +209,7 @@ def _regression(
             ]
         ),
         "gains": np.zeros((E, d_s)),
-        "offsets": _checks.shaped("spurious_means", offsets, (E, d_s)),
+        "offsets": checks.shaped("spurious_means", offsets, (E, d_s)),
     }
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import _checks
-from isrlearn.datasets._data import EnvironmentData, Splits
-from isrlearn.datasets._files import DataError, Resource, content
-from isrlearn.datasets._streams import RandomState, Streams, Use
+from isrlearn.datasets import checks
+from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.datasets.files import DataError, Resource, content
+from isrlearn.datasets.streams import RandomState, Streams, Use
 
 LAW_SCHOOL_FILE = Resource(
     "law-school/lawschool.csv",
@@ -81,9 +81,9 @@ def load_law_school(
     >>> splits.train  # doctest: +SKIP
     EnvironmentData(n_samples=575, n_features=17, environments=['female', 'male'])
     """
-    gap = _checks.within("strength", strength, 0, 0.99)
-    test = _checks.within("test_share", test_share, 0.05, 0.9)
-    validation = _checks.within("validation_share", validation_share, 0.05, 0.9)
+    gap = checks.within("strength", strength, 0, 0.99)
+    test = checks.within("test_share", test_share, 0.05, 0.9)
+    validation = checks.within("validation_share", validation_share, 0.05, 0.9)
     if test + validation > 0.95:
         raise ValueError(
             f"test_share={test} and validation_share={validation} leave less than 0.05 of the "

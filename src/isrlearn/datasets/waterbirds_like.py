@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import Moments
-from isrlearn.datasets import _checks
-from isrlearn.datasets._data import EnvironmentData, Splits
-from isrlearn.datasets._mixing import mixing_matrix
-from isrlearn.datasets._streams import RandomState, Streams, Use
+from isrlearn.datasets import checks
+from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.datasets.mixing import mixing_matrix
+from isrlearn.datasets.streams import RandomState, Streams, Use
 
 CLASSES = ("landbird", "waterbird")
 ENVIRONMENTS = ("land", "water")
@@ -174,17 +174,17 @@ def make_waterbirds_like(
     >>> int((on_land & (splits.train.y == "waterbird")).sum())
     56
     """
-    d = _checks.integer("n_features", n_features, 3)
+    d = checks.integer("n_features", n_features, 3)
     streams = Streams.of(random_state)
-    deviation = np.arange(1.0, d + 1) ** (-_checks.within("decay", decay, 0) / 2)
+    deviation = np.arange(1.0, d + 1) ** (-checks.within("decay", decay, 0) / 2)
     rng = streams.generator(Use.SHARED)
     core, spurious = _positions(d, n_core, n_spurious, spurious_span, rng)
     latent_mean = np.zeros((2, 2, d))
-    gap = _checks.within("core_distance", core_distance, 0) * _directions(len(core), 1, rng)[0] / 2
+    gap = checks.within("core_distance", core_distance, 0) * _directions(len(core), 1, rng)[0] / 2
     latent_mean[:, :, core] = _SIGN[:, None, None] * gap
-    strength = _checks.within("spurious_distance", spurious_distance, 0) / 2
+    strength = checks.within("spurious_distance", spurious_distance, 0) / 2
     shared, specific = strength * _directions(len(spurious), 2, rng)
-    specific = _checks.within("class_specific", class_specific, 0) * specific
+    specific = checks.within("class_specific", class_specific, 0) * specific
     both = _SIGN[:, None] * _SIGN
     latent_mean[:, :, spurious] = _SIGN[:, None] * shared + both[..., None] * specific
     truth = WaterbirdsLikeTruth(
@@ -205,7 +205,7 @@ def make_waterbirds_like(
 
 def _counts(name: str, value: ArrayLike) -> NDArray[np.int64]:
     """Rows of each cell, (2, 2)."""
-    array = _checks.shaped(name, value, (2, 2))
+    array = checks.shaped(name, value, (2, 2))
     if (array < 0).any() or (array != np.round(array)).any():
         raise ValueError(f"{name}={value!r} must hold integers, 0 or more.")
     return array.astype(np.int64)
@@ -215,9 +215,9 @@ def _positions(
     d: int, n_core: int, n_spurious: int, span: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct positions in the spectrum of the core and of the spurious directions."""
-    n_core = _checks.integer("n_core", n_core, 1)
-    n_spurious = _checks.integer("n_spurious", n_spurious, 2)
-    span = min(_checks.integer("spurious_span", span, 2), d)
+    n_core = checks.integer("n_core", n_core, 1)
+    n_spurious = checks.integer("n_spurious", n_spurious, 2)
+    span = min(checks.integer("spurious_span", span, 2), d)
     if n_spurious > span or n_core + n_spurious > d:
         raise ValueError(
             f"n_spurious={n_spurious} directions must be among the {span} leading ones, and with "

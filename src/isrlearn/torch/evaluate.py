@@ -9,9 +9,9 @@ import numpy as np
 from torch import nn
 
 from isrlearn.metrics import GroupReport, group_report
-from isrlearn.torch._batches import batches, evaluating, model_device, outputs_of
-from isrlearn.torch._task import find_task
+from isrlearn.torch.batches import batches, evaluating, model_device, outputs_of
 from isrlearn.torch.features import known_environments
+from isrlearn.torch.task import find_task
 
 
 def evaluate(

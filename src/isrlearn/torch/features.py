@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isrlearn.io.files import atomic_write, check_writable
-from isrlearn.torch._batches import UNKNOWN, batches, evaluating, model_device, outputs_of
-from isrlearn.torch._layer import captured
+from isrlearn.torch.batches import UNKNOWN, batches, evaluating, model_device, outputs_of
+from isrlearn.torch.layer import captured
 
 
 class Features(NamedTuple):

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from isrlearn.core._checks import check_reading
 from isrlearn.core.moments import Moments
-from isrlearn.torch._batches import UNKNOWN
-from isrlearn.torch._task import check_classes, find_task
+from isrlearn.torch.batches import UNKNOWN
 from isrlearn.torch.features import feature_batches
+from isrlearn.torch.task import check_classes, find_task
 
 _BOTH = "features and targets must come with one row a sample"
 

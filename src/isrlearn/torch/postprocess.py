@@ -15,8 +15,8 @@ from torch.nn.utils import parametrize
 
 from isrlearn import _validation as check
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
-from isrlearn.torch._layer import linear_layer
 from isrlearn.torch.features import extract_features
+from isrlearn.torch.layer import linear_layer
 from isrlearn.torch.moments import torch_moments
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import ndimage
 
 from isrlearn.datasets import DataError, idx
-from isrlearn.datasets._files import Resource
+from isrlearn.datasets.files import Resource
 from isrlearn.paper.datasets import (
     load_fashion_on_photos,
     load_idx_images,

@@ -18,8 +18,8 @@ from isrlearn.paper.baselines._objectives import (
 from isrlearn.paper.baselines._risks import environment_risks
 from isrlearn.paper.baselines.group_dro import _adversary
 from isrlearn.paper.training.objectives import OBJECTIVES, Groups, make_objective
-from isrlearn.torch._batches import Batch
-from isrlearn.torch._task import TASKS
+from isrlearn.torch.batches import Batch
+from isrlearn.torch.task import TASKS
 
 SIZES = (40, 25, 60)  # environments of unequal size
 SHARES = tuple(n / sum(SIZES) for n in SIZES)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.datasets import _checks
-from isrlearn.datasets._data import Splits
-from isrlearn.datasets._mixing import mixing_matrix
+from isrlearn.datasets import checks
 from isrlearn.datasets._regression import RegressionTruth
-from isrlearn.datasets._streams import RandomState, Streams, Use
-from isrlearn.datasets._truth import draw_splits
+from isrlearn.datasets.data import Splits
+from isrlearn.datasets.mixing import mixing_matrix
+from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.truth import draw_splits
 
 _PRESETS = {
     False: {
@@ -110,12 +110,12 @@ def make_regression_unit_test(
         spurious_noise=spurious_noise,
         offset_scale=offset_scale,
     )
-    E = _checks.integer("n_environments", n_environments, 1)
-    d_c = _checks.integer("n_invariant", n_invariant, 1)
-    d_s = _checks.integer("n_spurious", n_spurious, 0)
-    nu_c = _checks.within("invariant_scale", invariant_scale, 0, above=True)
+    E = checks.integer("n_environments", n_environments, 1)
+    d_c = checks.integer("n_invariant", n_invariant, 1)
+    d_s = checks.integer("n_spurious", n_spurious, 0)
+    nu_c = checks.within("invariant_scale", invariant_scale, 0, above=True)
     nu_e = values["spurious_scale"]
-    gains = _checks.interval("gain_range", gain_range)
+    gains = checks.interval("gain_range", gain_range)
     streams = Streams.of(random_state)
     shared = streams.generator(Use.SHARED)
     rngs = [streams.generator(Use.ENVIRONMENT, e) for e in range(E)]
@@ -127,7 +127,7 @@ def make_regression_unit_test(
         mixing=mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING)),
         n_invariant=d_c,
         invariant_mean=np.full(d_c, nu_c * values["invariant_mean"]),
-        sigma_invariant=nu_c * _checks.within("sigma_invariant", sigma_invariant, 0, above=True),
+        sigma_invariant=nu_c * checks.within("sigma_invariant", sigma_invariant, 0, above=True),
         weights=shared.standard_normal(d_c),
         bias=0.0 if anticausal else float(shared.standard_normal()),
         maps=nu_e * maps,
@@ -142,7 +142,7 @@ def make_regression_unit_test(
 def _given(**numbers: float | None) -> dict[str, float]:
     """Those of the numbers that were given, checked; only the mean may be negative."""
     return {
-        name: _checks.within(name, value, -np.inf if name == "invariant_mean" else 0)
+        name: checks.within(name, value, -np.inf if name == "invariant_mean" else 0)
         for name, value in numbers.items()
         if value is not None
     }

@@ -18,9 +18,9 @@ from isrlearn.paper.training._checkpoint import load_run, save_run
 from isrlearn.paper.training._run import EpochRecord, Run, Settings, TrainingResult, check_count
 from isrlearn.paper.training._seeds import seed_epoch, seeded
 from isrlearn.paper.training.objectives import Groups, make_objective
-from isrlearn.torch._batches import batches, model_device
-from isrlearn.torch._task import Task, find_task
+from isrlearn.torch.batches import batches, model_device
 from isrlearn.torch.evaluate import evaluate
+from isrlearn.torch.task import Task, find_task
 
 
 def train(

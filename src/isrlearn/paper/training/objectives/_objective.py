@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from isrlearn.torch._batches import UNKNOWN, Batch, batches, outputs_of
-from isrlearn.torch._task import Task
+from isrlearn.torch.batches import UNKNOWN, Batch, batches, outputs_of
+from isrlearn.torch.task import Task
 
 
 class Groups(NamedTuple):

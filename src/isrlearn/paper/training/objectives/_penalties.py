@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from isrlearn.paper.training.objectives._objective import means
-from isrlearn.torch._batches import Batch, outputs_of
-from isrlearn.torch._layer import captured
-from isrlearn.torch._task import Task
+from isrlearn.torch.batches import Batch, outputs_of
+from isrlearn.torch.layer import captured
+from isrlearn.torch.task import Task
 
 
 class Forward(NamedTuple):

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives.mixup import MixUp
-from isrlearn.torch._batches import Batch
-from isrlearn.torch._task import Task
+from isrlearn.torch.batches import Batch
+from isrlearn.torch.task import Task
 
 
 @dataclass

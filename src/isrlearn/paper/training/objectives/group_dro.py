@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives._objective import Objective, losses_of, means
-from isrlearn.torch._batches import Batch
-from isrlearn.torch._task import Task
+from isrlearn.torch.batches import Batch
+from isrlearn.torch.task import Task
 
 
 @dataclass

@@ -10,8 +10,8 @@ from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives._objective import means, present
 from isrlearn.paper.training.objectives._penalties import dummy_gradient, forward, spread
 from isrlearn.paper.training.objectives.irm import Annealed
-from isrlearn.torch._batches import Batch
-from isrlearn.torch._task import Task
+from isrlearn.torch.batches import Batch
+from isrlearn.torch.task import Task
 
 
 @dataclass

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives._objective import Objective, means, present
 from isrlearn.paper.training.objectives._penalties import dummy_gradient
-from isrlearn.torch._batches import Batch, outputs_of
-from isrlearn.torch._task import Task
+from isrlearn.torch.batches import Batch, outputs_of
+from isrlearn.torch.task import Task
 
 
 @dataclass

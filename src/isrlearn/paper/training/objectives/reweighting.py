@@ -8,8 +8,8 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from isrlearn.paper.training.objectives._objective import Objective, losses_of
-from isrlearn.torch._batches import Batch
-from isrlearn.torch._task import Task
+from isrlearn.torch.batches import Batch
+from isrlearn.torch.task import Task
 
 
 @dataclass

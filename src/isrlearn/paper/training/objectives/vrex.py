@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from isrlearn.paper.training.objectives._objective import losses_of, means, present
 from isrlearn.paper.training.objectives.irm import Annealed
-from isrlearn.torch._batches import Batch
-from isrlearn.torch._task import Task
+from isrlearn.torch.batches import Batch
+from isrlearn.torch.task import Task
 
 
 @dataclass

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from isrlearn._validation import check_choice
-from isrlearn.torch._batches import Batch
+from isrlearn.torch.batches import Batch
 
 
 @dataclass(frozen=True)

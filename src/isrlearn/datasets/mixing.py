@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.datasets import _checks
+from isrlearn.datasets import checks
 
 # Bounds the condition number of "random" mixing: singular values in [10^-1/2, 10^1/2].
 _LARGEST_CONDITION = 10.0
@@ -17,8 +17,8 @@ def mixing_matrix(
     """R, (d, d): a named kind drawn from `rng`, or the caller's own matrix."""
     if mixing is None or isinstance(mixing, str):
         kinds = {"identity": _identity, "orthogonal": _orthogonal, "random": _well_conditioned}
-        return _checks.choice("mixing", mixing or "identity", kinds)(d, rng)
-    R = _checks.shaped("mixing", mixing, (d, d))
+        return checks.choice("mixing", mixing or "identity", kinds)(d, rng)
+    R = checks.shaped("mixing", mixing, (d, d))
     if np.linalg.matrix_rank(R) < d:
         raise ValueError(
             f"mixing has rank {np.linalg.matrix_rank(R)}; it must be invertible, of rank {d}."

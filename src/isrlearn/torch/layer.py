@@ -36,6 +36,7 @@ class Captured:
         self.inputs: list[Tensor] = []
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Remember the inputs of this call."""
         self.inputs.append(args[0] if args else kwargs["input"])
 
     def take(self, n: int) -> Tensor:

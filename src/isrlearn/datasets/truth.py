@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.datasets import _checks
-from isrlearn.datasets._data import EnvironmentData, Splits
-from isrlearn.datasets._streams import RandomState, Streams, Use
+from isrlearn.datasets import checks
+from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.datasets.streams import RandomState, Streams, Use
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,7 +106,7 @@ class LinearTruth(ABC):
             Exchange z_e between the samples of an environment: its distribution stays, its
             relation to the target is gone.
         """
-        each = _checks.sizes(n_samples, self.n_environments)
+        each = checks.sizes(n_samples, self.n_environments)
         streams = Streams.of(random_state)
         Z = np.empty((sum(each), self.n_features))
         targets, start = [], 0
