@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from isrlearn.datasets import DataError, idx
+from isrlearn.datasets import DataError
 from isrlearn.datasets.files import Resource
 from isrlearn.paper.datasets import (
+    idx,
     load_fashion_on_photos,
     load_idx_images,
     load_mc_cmnist,
