@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"core"},
     "datasets": {"core"},
     "_tables": {"core"},
-    "_validation": {"core", "_tables"},
+    "_validation": {"core"},
     "_progress": set(),
     "estimators": ESTIMATOR_LAYER | {"_progress"},
     "torch": ESTIMATOR_LAYER | {"_progress", "estimators", "io"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from isrlearn.core.labels import encode, is_missing
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows
-
-#: Files that are taken by their path: those that are read some rows at a time.
-_IN_PARTS = (".npy", ".parquet", ".zarr")
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -56,38 +52,14 @@ def check_n_spurious(value: Any, bound: float = np.inf, why: str = "") -> None:
         raise ValueError(f"n_spurious={value} is more than the {bound} possible here: {why}")
 
 
-def opened(
-    X: Any, y: Any = None, environments: Any = None, *, known: Any = None
-) -> tuple[Any, Any, Any]:
-    """X, y and environments; what a file holds of them where X is its path.
-
-    The names of its columns then do for y and environments. `known` are the columns to take, where
-    they have names; all the others when not given.
-    """
-    if not isinstance(X, str | os.PathLike):
-        return X, y, environments
-    from isrlearn._tables import check_numbers, open_table, read_table
-
-    path = Path(X)
-    if path.suffix.lower() not in _IN_PARTS:
+def refuse_path(X: Any) -> None:
+    """Raise if X is the path of a file, and say how to read it."""
+    if isinstance(X, str | os.PathLike):
         raise ValueError(
-            f"X is the path {str(path)!r}, and of files only {', '.join(_IN_PARTS)} are read by "
-            "their path, some rows at a time; read others with isrlearn.io.read_table(path, "
-            "label=..., environment=...)"
+            f"X must be an array or rows, not a path; got {os.fspath(X)!r}. Read the file first: "
+            "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
+            "fit(table.X, table.y, environments=table.environments)"
         )
-    features = None if known is None or not open_table(path).named else list(known)
-    table = read_table(
-        path,
-        label=y if isinstance(y, str) else None,
-        environment=environments if isinstance(environments, str) else None,
-        features=features,
-        exact=features is not None,
-        stream=True,
-    )
-    if isinstance(table.X, np.memmap):
-        check_numbers(table.X, table.feature_names, path)
-    y = table.y if isinstance(y, str) else y
-    return table.X, y, table.environments if isinstance(environments, str) else environments
 
 
 def check_source(estimator: Any, X: Rows, y: Any, *, reset: bool) -> NDArray | None:
@@ -169,10 +141,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray | No
     if sample_weight is None:
         return None
     if isinstance(sample_weight, str):
-        raise ValueError(
-            f"sample_weight must be numbers, one a row; got {sample_weight!r}. Only y and "
-            "environments may name columns of a file"
-        )
+        raise ValueError(f"sample_weight must be numbers, one per row; got {sample_weight!r}")
     weight = np.asarray(sample_weight, dtype=float)
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (n,):

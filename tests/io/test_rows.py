@@ -97,28 +97,26 @@ def test_rows_travel_to_other_processes(streamed):
 
 
 @pytest.mark.parametrize("streamed", ["npy", "columns", "lists", "zarr"], indirect=True)
-def test_a_path_does_for_what_is_in_it(streamed, data, tmp_path):
+def test_all_estimators_take_the_rows(streamed, data, tmp_path):
     table, X = streamed
     _, y, e = data
-    path = table.path
-    clf = ISRClassifier().fit(path, "y", environments="e")
+    rows, labels = (table.X, table.y), {"environments": table.environments}
+    clf = ISRClassifier().fit(*rows, **labels)
     expected = ISRClassifier().fit(X, y, environments=e)
     np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-8)
-    # The columns that are features are known by their names, others are left alone.
-    np.testing.assert_array_equal(clf.predict(str(path)), expected.predict(X))
-    assert write_predictions(clf, path, tmp_path / "p.csv") == N
+    np.testing.assert_array_equal(clf.predict(table.X), expected.predict(X))
+    assert write_predictions(clf, table.X, tmp_path / "p.csv") == N
     read = read_table(tmp_path / "p.csv", label="prediction")
     np.testing.assert_array_equal(read.y, expected.predict(X))
-    reg = ISRRegressor().fit(path, "y", environments="e")
+    reg = ISRRegressor().fit(*rows, **labels)
     expected = ISRRegressor().fit(X, y.astype(float), environments=e)
-    np.testing.assert_allclose(reg.predict(path), expected.predict(X), atol=1e-8)
-    isr = ISRTransformer().fit(path, "y", environments="e")
+    np.testing.assert_allclose(reg.predict(table.X), expected.predict(X), atol=1e-8)
+    isr = ISRTransformer().fit(*rows, **labels)
     expected = ISRTransformer().fit(X, y, environments=e)
-    for source in (path, table.X):
-        np.testing.assert_allclose(isr.transform(source), expected.transform(X), atol=1e-8)
+    np.testing.assert_allclose(isr.transform(table.X), expected.transform(X), atol=1e-8)
 
 
-def test_labels_may_come_from_elsewhere(data, tmp_path):
+def test_labels_may_come_from_another_file(data, tmp_path):
     X, y, e = data
     columns = {f"f{i}": column for i, column in enumerate(X.T)}
     pq.write_table(pa.table(columns), tmp_path / "X.parquet")
@@ -126,26 +124,34 @@ def test_labels_may_come_from_elsewhere(data, tmp_path):
     np.save(tmp_path / "y.npy", y)
     expected = ISRClassifier().fit(X, y, environments=e).coef_
     for source, labels, environments in (
-        ("X.parquet", y, e),
-        ("Xe.parquet", y, "e"),
+        ("X.parquet", None, None),
+        ("Xe.parquet", None, "e"),
         ("Xe.parquet", str(tmp_path / "y.npy"), "e"),
     ):
-        clf = ISRClassifier().fit(tmp_path / source, labels, environments=environments)
+        table = read_table(tmp_path / source, label=labels, environment=environments, stream=True)
+        known = e if table.environments is None else table.environments
+        clf = ISRClassifier().fit(table.X, y if labels is None else table.y, environments=known)
         np.testing.assert_allclose(clf.coef_, expected, atol=1e-8)
         assert list(clf.feature_names_in_) == list(columns)
 
 
-def test_paths_that_are_no_rows_say_what_to_do(data, tmp_path):
+@pytest.mark.parametrize("Estimator", [ISRClassifier, ISRRegressor, ISRTransformer])
+def test_a_path_is_an_error_that_says_how_to_read_it(Estimator, data, tmp_path):
     X, y, e = data
-    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": y}), tmp_path / "t.parquet")
-    for path, label, weight, message in (
-        ("t.csv", y, None, r"t\.csv.* only \.npy, \.parquet, \.zarr .*io\.read_table\(path"),
-        ("u.parquet", y, None, "there is no such file; did you mean 't.parquet'"),
-        ("t.parquet", "label", None, "there is no label column 'label'"),
-        ("t.parquet", "y", "w", "sample_weight must be numbers, one a row; got 'w'"),
-    ):
+    message = r"not a path; got '.*t\.npy'.*isrlearn\.io\.read_table\(path, label"
+    fitted = Estimator().fit(X, y, environments=e)
+    apply = fitted.transform if Estimator is ISRTransformer else fitted.predict
+    np.save(tmp_path / "t.npy", X)
+    for path in (tmp_path / "t.npy", str(tmp_path / "t.npy")):
         with pytest.raises(ValueError, match=message):
-            ISRClassifier().fit(tmp_path / path, label, environments=e, sample_weight=weight)
+            Estimator().fit(path, y, environments=e)
+        with pytest.raises(ValueError, match=message):
+            apply(path)
+    if Estimator is not ISRTransformer:
+        with pytest.raises(ValueError, match=message):
+            write_predictions(fitted, path, tmp_path / "p.csv")
+    with pytest.raises(ValueError, match="sample_weight must be numbers, one per row; got 'w'"):
+        Estimator().fit(X, y, environments=e, sample_weight="w")
 
 
 def test_what_cannot_be_streamed_says_so(data):
@@ -194,9 +200,8 @@ def test_a_mapped_array_is_not_read_before_it_is_used(data, tmp_path):
         write_predictions(clf, table.X, tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
     # One who reads it all is told which number it is.
-    for reads in (read_table, lambda path: ISRClassifier().fit(path, y, environments=e)):
-        with pytest.raises(TableError, match=r"'f2' is missing \(NaN\) in row 8"):
-            reads(tmp_path / "t.npy")
+    with pytest.raises(TableError, match=r"'f2' is missing \(NaN\) in row 8"):
+        read_table(tmp_path / "t.npy")
 
 
 def test_a_shortened_file_is_an_error(data, tmp_path):

@@ -159,10 +159,9 @@ class ISRClassifier(LinearScores, Recovered, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Or rows that need not fit in memory: :class:`isrlearn.core.Rows`, or the path of a
-            .npy, .parquet or .zarr file.
+            Or :class:`isrlearn.core.Rows`, which are read some at a time, such as the X of
+            ``isrlearn.io.read_table(path, stream=True)``.
         y : array-like of shape (n_samples,)
-            Or, as environments too, the name of a column of the file.
         environments : array-like of shape (n_samples,)
             Environment of each row; None or NaN where unknown: such rows train the head only.
         sample_weight : array-like of shape (n_samples,), optional
@@ -279,7 +278,7 @@ class ISRClassifier(LinearScores, Recovered, ClassifierMixin, BaseEstimator):
         reset: bool,
         part: bool = False,
     ) -> tuple[NDArray, NDArray, NDArray, NDArray | None]:
-        X, y, environments = check.opened(X, y, environments)
+        check.refuse_path(X)
         if isinstance(X, Rows):
             y = np.asarray(check.check_source(self, X, [] if y is None else y, reset=reset))
         else:

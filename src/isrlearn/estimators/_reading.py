@@ -72,7 +72,7 @@ def read(
 
 def affine(estimator: Any, X: Any, coef: NDArray, intercept: NDArray) -> NDArray:
     """``X @ coef + intercept`` (n, m) in X's precision, of rows that are checked first."""
-    X = check.opened(X, known=getattr(estimator, "feature_names_in_", None))[0]
+    check.refuse_path(X)
     if not isinstance(X, Rows):
         X = validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32])
         return X @ coef.astype(X.dtype) + intercept.astype(X.dtype)

@@ -119,18 +119,17 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Or rows that need not fit in memory: :class:`isrlearn.core.Rows`, or the path of a
-            .npy, .parquet or .zarr file.
+            Or :class:`isrlearn.core.Rows`, which are read some at a time, such as the X of
+            ``isrlearn.io.read_table(path, stream=True)``.
         y : array-like of shape (n_samples,)
-            Classes; ignored by ``method="regression"``. Or, as environments too, the name of a
-            column of the file.
+            Classes; ignored by ``method="regression"``.
         environments : array-like of shape (n_samples,)
             Environment of each row; None or NaN where unknown.
         sample_weight : array-like of shape (n_samples,), optional
             Frequency weights.
         """
         recovery = self._recovery()
-        X, y, environments = check.opened(X, y, environments)
+        check.refuse_path(X)
         rows, y = self._rows(X, y, reset=True)
         n, d = rows.shape
         environments = check.check_environments(environments, n, self.missing_environments)
@@ -147,7 +146,7 @@ class ISRTransformer(Recovered, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray:
         """X with its spurious part scaled, or its invariant coordinates."""
         check_is_fitted(self)
-        X = check.opened(X, known=getattr(self, "feature_names_in_", None))[0]
+        check.refuse_path(X)
         if isinstance(X, Rows):
             check.check_source(self, X, None, reset=False)
             X = check_array(X[:], dtype=[np.float64, np.float32], input_name="X")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn._tables._parquet import pyarrow
-from isrlearn._validation import check_source, opened
+from isrlearn._validation import check_source, refuse_path
 from isrlearn.core.rows import ArraySource, Rows
 from isrlearn.io.files import atomic_write
 
@@ -33,8 +33,7 @@ def write_predictions(estimator: Any, X: Any, path: str | os.PathLike[str]) -> i
     estimator : fitted estimator
         With `predict`.
     X : array-like of shape (n, d) or Rows
-        An array, a memory map, the X of ``read_table(path, stream=True)``, or the path of a .npy,
-        .parquet or .zarr file. Columns that have names are found by them.
+        An array, a memory map, or the X of ``read_table(path, stream=True)``.
     path : path
         Its suffix tells the format.
 
@@ -56,7 +55,8 @@ def write_predictions(estimator: Any, X: Any, path: str | os.PathLike[str]) -> i
             f"{os.fspath(path)}: predictions are written to a file that ends in "
             f"{', '.join(_WRITERS)}; this one ends in {suffix!r}"
         )
-    rows = _rows(opened(X, known=getattr(estimator, "feature_names_in_", None))[0])
+    refuse_path(X)
+    rows = _rows(X)
     check_source(estimator, rows, None, reset=False)
     with atomic_write(path) as file:
         _WRITERS[suffix](file, _predicted(estimator, rows))
