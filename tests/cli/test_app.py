@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 
 from isrlearn import __version__
 from isrlearn.cli import _app, main
-from isrlearn.metrics import wilson_interval
+from isrlearn.metrics import WorstGroupScorer
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def missing_file():
 
 
 def our_error():
-    wilson_interval(2, 1)
+    WorstGroupScorer(k=0)
 
 
 def validation_error():
@@ -90,7 +90,7 @@ def broken_extra():
 
 MISTAKES = {
     missing_file: "isr: No such file or directory: no/such/file.csv\n",
-    our_error: "isr: a proportion needs n >= 1 and 0 <= successes <= n, got successes=2 and n=1\n",
+    our_error: "isr: k must be at least 1, got 0\n",
     validation_error: "isr: Input contains NaN.\n",
     broken_extra: "Error: cannot do that\n",
 }

@@ -1,4 +1,4 @@
-"""Groups, summaries and what a report turns into."""
+"""Groups, their summaries, and a report as text, JSON and a data frame."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isrlearn.metrics import (
-    balanced_score,
-    group_report,
-    group_sizes,
-    weighted_score,
-    worst_group_accuracy,
-    worst_group_r2,
-    worst_group_rmse,
-    worst_k_score,
-)
+from isrlearn.metrics import group_report, group_sizes, worst_group_accuracy
 
 LABELLED_ROWS = st.lists(
     st.tuples(
@@ -69,17 +60,16 @@ def test_order_of_rows_does_not_matter(rows, random):
     assert reports[0] == reports[1]
 
 
-def test_training_sizes_weigh_the_groups():
+def test_training_sizes_weight_the_groups():
     y_true, y_pred, environments = [0, 0, 1, 1], [0, 1, 1, 1], ["a", "b", "a", "b"]
     sizes = group_sizes([0] * 8 + [1] * 2, ["a"] * 6 + ["b"] * 2 + ["a", "b"])
     assert sizes == {(0, "a"): 6, (0, "b"): 2, (1, "a"): 1, (1, "b"): 1}
     report = group_report(y_true, y_pred, environments=environments, train_groups=sizes)
     assert report.weighted_average == pytest.approx(0.8)
     assert report[0, "b"].n_train == 2
-    assert weighted_score(y_true, y_pred, environments, train_groups=sizes) == pytest.approx(0.8)
 
 
-def test_group_that_was_not_trained_on_weighs_nothing():
+def test_a_group_without_training_rows_has_no_weight():
     report = group_report([0, 1], [0, 0], environments=["a", "a"], train_groups={(0, "a"): 3})
     assert report.weighted_average == 1.0
     assert report.worst == 0.0
@@ -109,25 +99,20 @@ def test_worst_of_a_regression_is_the_largest_error_and_the_smallest_r2():
     y = np.array([0.0, 2.0, 0.0, 2.0])
     prediction = np.array([0.0, 2.0, 3.0, 5.0])
     environments = ["good", "good", "bad", "bad"]
-    assert worst_group_rmse(y, prediction, environments) == 3.0
-    assert worst_group_r2(y, prediction, environments) == -8.0
-    for metric in ("rmse", "r2"):
-        report = group_report(y, prediction, environments=environments, metric=metric)
+    for metric, worst in (("rmse", 3.0), ("r2", -8.0)):
+        report = group_report(y, prediction, environments, metric=metric)
+        assert report.worst == worst
         assert report.worst_group == "bad"
         assert [g.group for g in report.by_rank] == ["bad", "good"]
-    assert worst_k_score(y, prediction, environments, k=2, metric="rmse") == 1.5
-    assert balanced_score(y, prediction, environments, metric="rmse") == 1.5
+    report = group_report(y, prediction, environments, metric="rmse")
+    assert report.worst_k(2) == report.balanced_average == 1.5
     assert group_sizes(y, environments, metric="rmse") == {"bad": 2, "good": 2}
 
 
 FORGETFUL = {
     "worst_group_accuracy": lambda e: worst_group_accuracy([0, 1], [0, 1], e),
-    "worst_group_rmse": lambda e: worst_group_rmse([0, 1], [0, 1], e),
-    "worst_group_r2": lambda e: worst_group_r2([0, 1], [0, 1], e),
-    "worst_k_score": lambda e: worst_k_score([0, 1], [0, 1], e, k=1),
-    "balanced_score": lambda e: balanced_score([0, 1], [0, 1], e),
-    "weighted_score": lambda e: weighted_score([0, 1], [0, 1], e, train_groups={}),
-    "group_report": lambda e: group_report([0, 1], [0, 1], environments=e),
+    "group_report": lambda e: group_report([0, 1], [0, 1], e),
+    "group_report of a regression": lambda e: group_report([0, 1], [0, 1], e, metric="rmse"),
     "group_sizes": lambda e: group_sizes([0, 1], e),
 }
 
@@ -169,7 +154,7 @@ def test_bad_targets_are_an_error(y_true, y_pred, metric, message):
 @pytest.mark.parametrize("k", [0, 5])
 def test_k_is_bounded_by_the_number_of_groups(k):
     with pytest.raises(ValueError, match=f"between 1 and the 4 groups, got {k}"):
-        worst_k_score([0, 0, 1, 1], [0, 1, 1, 1], ["a", "b", "a", "b"], k=k)
+        group_report([0, 0, 1, 1], [0, 1, 1, 1], ["a", "b", "a", "b"]).worst_k(k)
 
 
 CONTAINERS = {

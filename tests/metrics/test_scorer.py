@@ -1,4 +1,4 @@
-"""The scorer gets the right environments through scikit-learn, or says that it did not."""
+"""The scorer receives the right environments through scikit-learn, or raises an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 
-from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy, worst_k_score
+from isrlearn.metrics import WorstGroupScorer, group_report, worst_group_accuracy
 
 
 class Threshold(ClassifierMixin, BaseEstimator):
@@ -134,7 +134,7 @@ def test_without_environments_it_raises_through_cross_validate(data, routing):
 def test_k_averages_the_worst_groups(data):
     X, y, environments = data
     model = Threshold(1).fit(X, y, environments=environments)
-    expected = worst_k_score(y, model.predict(X), environments, k=3)
+    expected = group_report(y, model.predict(X), environments).worst_k(3)
     assert WorstGroupScorer(k=3)(model, X, y, environments=environments) == expected
 
 

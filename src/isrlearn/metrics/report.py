@@ -1,4 +1,4 @@
-"""Scores of every group, and what they come to together."""
+"""Scores of a model in every group of samples, their summaries, and the worst one as a scorer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metadata_routing import MetadataRequest
 
-from ._intervals import METRICS, Score, check_level, find_metric
-from ._members import Group, check_train_groups, members, targets
-from ._table import text_table
+from .groups import Group, check_comparable, check_metric, check_train_groups, members, vector
+from .intervals import METRICS, Score
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,21 @@ class GroupReport:
 
     @property
     def average(self) -> float:
-        """The score over all rows, those without an environment included."""
+        """The score over all rows, including those without an environment."""
         return self.overall.value
 
     @property
     def balanced_average(self) -> float:
-        """The mean of the groups' scores, each group counting the same."""
+        """The mean of the groups' scores, with equal weights."""
         return float(np.mean([g.value for g in self.groups]))
 
     @property
     def weighted_average(self) -> float:
-        """The mean of the groups' scores, weighted by the sizes of the training groups."""
+        """The mean of the groups' scores, weighted by the sizes of the training groups.
+
+        It estimates the average on data distributed as in training, whatever the mix of groups
+        in the data that were scored.
+        """
         if any(g.n_train is None for g in self.groups):
             raise ValueError(
                 "weighted_average needs the sizes of the training groups: "
@@ -101,8 +105,7 @@ class GroupReport:
     @property
     def by_rank(self) -> tuple[GroupScore, ...]:
         """The groups from worst to best."""
-        descending = not METRICS[self.metric].greater_is_better
-        return tuple(sorted(self.groups, key=lambda g: g.value, reverse=descending))
+        return tuple(sorted(self.groups, key=lambda g: g.value, reverse=self.metric == "rmse"))
 
     def worst_k(self, k: int) -> float:
         """The mean score of the `k` worst groups."""
@@ -126,25 +129,51 @@ class GroupReport:
         }
 
     def to_frame(self) -> Any:
-        """A pandas data frame with one row a group."""
+        """A pandas data frame with one row per group."""
         try:
             import pandas as pd
         except ImportError:
-            raise ImportError(
-                "to_frame() needs pandas: pip install pandas, or use to_dict()"
-            ) from None
+            raise ImportError("to_frame() needs pandas: pip install pandas") from None
         return pd.DataFrame([asdict(g) for g in self.groups])
 
     def __str__(self) -> str:
         """The groups as a table, then the summaries."""
-        return text_table(self)
+        groups, worst = self.groups, self.by_rank[0]
+        intervals = (f"[{g.low:.4f}, {g.high:.4f}]" for g in groups)
+        columns: list[tuple[str, list[Any]]] = [
+            ("<", ["environment", *(g.environment for g in groups)]),
+            (">", ["n", *(g.n for g in groups)]),
+            (">", [self.metric, *(f"{g.value:.4f}" for g in groups)]),
+            ("<", [f"{100 * self.level:g}% interval", *intervals]),
+        ]
+        rows, where = f"all {self.n} rows", f"environment {worst.environment}"
+        if self.n_without_environment:
+            rows += f", {self.n_without_environment} without an environment"
+        if worst.label is not None:
+            columns.insert(0, ("<", ["class", *(g.label for g in groups)]))
+            where = f"class {worst.label}, {where}"
+        summaries = [
+            f"worst group       {self.worst:.4f}  {where}",
+            f"average           {self.average:.4f}  {rows}",
+            f"balanced average  {self.balanced_average:.4f}  each group counts the same",
+        ]
+        if worst.n_train is not None:
+            columns.append((">", ["n in training", *(g.n_train for g in groups)]))
+            note = "groups weighted by their size in training"
+            summaries.append(f"weighted average  {self.weighted_average:.4f}  {note}")
+        padded = []
+        for align, cells in columns:
+            width = max(len(str(cell)) for cell in cells)
+            padded.append([f"{cell!s:{align}{width}}" for cell in cells])
+        table = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+        return "\n".join([*table, "", *summaries])
 
 
 def group_report(
     y_true: ArrayLike,
     y_pred: ArrayLike,
-    *,
     environments: ArrayLike | None,
+    *,
     metric: str = "accuracy",
     train_groups: Mapping[Group, int] | None = None,
     level: float = 0.95,
@@ -157,13 +186,13 @@ def group_report(
         Labels or targets, and what the model predicts for them.
     environments : array-like of shape (n,)
         The environment of each row. Rows whose environment is None or NaN belong to no group
-        and count in the plain average alone.
+        and count only in the plain average.
     metric : {"accuracy", "rmse", "r2"}, default="accuracy"
         With "accuracy" a group is a class in an environment and has Wilson's interval; with
         "rmse" and "r2" it is an environment. Their intervals come from the delta method on
         the logarithm of the RMSE and of 1 − R²: residuals need not be normal, but heavy tails
-        cost coverage (92 % instead of 95 % for Laplace residuals at n = 120), and one row
-        has an unbounded interval.
+        reduce the coverage (92 % instead of 95 % for Laplace residuals at n = 120), and the
+        interval of a single row is unbounded.
     train_groups : mapping from group to int, optional
         The sizes of the training groups, from :func:`group_sizes`, for `weighted_average`.
     level : float, default=0.95
@@ -187,26 +216,105 @@ def group_report(
     average           0.7500  all 4 rows
     balanced average  0.7500  each group counts the same
     """
-    chosen = find_metric(metric)
-    check_level(level)
-    true, pred = targets(y_true, y_pred, chosen)
-    rows_of = members(true, environments, chosen)
+    check_metric(metric)
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}; use 0.95")
+    true, pred = vector(y_true, "y_true", metric), vector(y_pred, "y_pred", metric)
+    check_comparable(true, pred)
+    rows_of = members(true, environments, metric)
     if train_groups is not None:
         check_train_groups(train_groups, rows_of)
     scores = []
     for group, rows in rows_of.items():
         try:
-            score = chosen.score(true[rows], pred[rows], level)
+            score = METRICS[metric](true[rows], pred[rows], level)
         except ValueError as error:
             raise ValueError(f"group {group!r}: {error}") from None
-        label, environment = group if chosen.by_class else (None, group)
+        label, environment = group if metric == "accuracy" else (None, group)
         n_train = None if train_groups is None else int(train_groups.get(group, 0))
         scores.append(GroupScore(label, environment, len(rows), *score, n_train))
     return GroupReport(
         metric=metric,
         level=level,
         groups=tuple(scores),
-        overall=chosen.score(true, pred, level),
+        overall=METRICS[metric](true, pred, level),
         n=len(true),
         n_without_environment=len(true) - sum(g.n for g in scores),
     )
+
+
+def worst_group_accuracy(
+    y_true: ArrayLike, y_pred: ArrayLike, environments: ArrayLike | None
+) -> float:
+    """Accuracy of the class × environment group where it is lowest.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        Labels and predicted labels.
+    environments : array-like of shape (n,)
+        The environment of each row; rows with None or NaN belong to no group.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from isrlearn.metrics import worst_group_accuracy
+    >>> worst_group_accuracy([0, 0, 1, 1], [0, 1, 1, 1], ["a", "a", "a", "b"])
+    0.5
+    """
+    return group_report(y_true, y_pred, environments).worst
+
+
+@dataclass(frozen=True)
+class WorstGroupScorer:
+    """Score of the worst group, for the `scoring` parameter of scikit-learn's searches.
+
+    It requests `environments` from scikit-learn, so with
+    ``set_config(enable_metadata_routing=True)`` the searches pass it the environments of each
+    fold's held-out rows. Set ``error_score="raise"`` in ``GridSearchCV`` and its relatives:
+    otherwise they turn every error, including forgotten `environments`, into a score of NaN.
+
+    Parameters
+    ----------
+    metric : {"accuracy", "rmse", "r2"}, default="accuracy"
+        See :func:`group_report`. Greater is better: the RMSE is returned with a minus sign.
+    k : int, default=1
+        Average over the `k` worst groups. With many small groups the single worst one is mostly
+        noise.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from isrlearn.metrics import WorstGroupScorer
+    >>> X, y, environments = [[0], [0], [0], [0]], [0, 0, 0, 1], ["a", "b", "a", "b"]
+    >>> model = DummyClassifier().fit(X, y)
+    >>> WorstGroupScorer()(model, X, y, environments=environments)
+    0.0
+    >>> WorstGroupScorer(k=2)(model, X, y, environments=environments)
+    0.5
+    """
+
+    metric: str = "accuracy"
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        check_metric(self.metric)
+        if self.k < 1:
+            raise ValueError(f"k must be at least 1, got {self.k!r}")
+
+    def __call__(
+        self, estimator: Any, X: Any, y: ArrayLike, environments: ArrayLike | None = None
+    ) -> float:
+        """Score of `estimator` in its worst groups; greater is better."""
+        report = group_report(y, estimator.predict(X), environments, metric=self.metric)
+        score = report.worst_k(self.k)
+        return -score if self.metric == "rmse" else score
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """The request for `environments`, in the form that scikit-learn's routing expects."""
+        request = MetadataRequest(owner=type(self).__name__)
+        request.score.add_request(param="environments", alias=True)
+        return request
