@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import shown
-from isrlearn.io._errors import ModelFileError
+from isrlearn.io.errors import ModelFileError, shown
 
 _KINDS = re.compile(r"object|str|bool|u?int(8|16|32|64)|float(16|32|64)")
 # What JSON must hold for each of them; True is no whole number here.

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import shown
-from isrlearn.io._errors import ModelFileError
+from isrlearn.io.errors import ModelFileError, shown
 
 #: Longest header: room for the names of hundreds of thousands of features.
 MAX_HEADER = 1 << 24

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import shown
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
@@ -15,7 +14,7 @@ from isrlearn.core.subspace import Subspace
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.estimators.search import ISRClassifierCV, ISRRegressorCV
 from isrlearn.io._encoding import built, decoded_labels, encoded, encoded_labels, entries
-from isrlearn.io._errors import ModelFileError
+from isrlearn.io.errors import ModelFileError, shown
 
 Arrays = dict[str, NDArray[np.float64]]
 ESTIMATORS = {kind.__name__: kind for kind in (ISRClassifier, ISRRegressor, ISRTransformer)}

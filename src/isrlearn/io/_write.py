@@ -12,8 +12,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._parquet import pyarrow
-from isrlearn._tables._source import BLOCK_BYTES
+from isrlearn.io._parquet import pyarrow
+from isrlearn.io._source import BLOCK_BYTES
 from isrlearn.io.files import atomic_write
 
 Columns = Mapping[str, NDArray]  # of the same length; numbers or text

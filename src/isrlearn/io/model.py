@@ -15,11 +15,10 @@ import scipy
 import sklearn
 
 from isrlearn import __version__
-from isrlearn._tables._errors import shown
 from isrlearn.io._encoding import as_json, entries
-from isrlearn.io._errors import ModelFileError
 from isrlearn.io._safetensors import read_arrays, read_json, write_arrays
 from isrlearn.io._state import Arrays, restored, state_of
+from isrlearn.io.errors import ModelFileError, shown
 from isrlearn.io.files import atomic_write
 
 #: Version of what is in the file; a change that older code cannot read gets the next number.

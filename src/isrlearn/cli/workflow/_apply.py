@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from isrlearn._tables import open_table
 from isrlearn.cli.workflow._fit import fit_on, nameless
 from isrlearn.cli.workflow._tables import labelled
 from isrlearn.diagnosis import Diagnosis, diagnose
 from isrlearn.io import ModelFile, Table, TableError, read_table
+from isrlearn.io.tables import open_table
 from isrlearn.metrics import GroupReport, group_report, group_sizes
 
 

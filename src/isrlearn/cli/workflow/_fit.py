@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables import is_vector
 from isrlearn.cli.workflow._tables import check_table, labelled
 from isrlearn.core.labels import encode
 from isrlearn.estimators import ISRClassifier, ISRRegressor
 from isrlearn.estimators.search import ISRClassifierCV, ISRRegressorCV
 from isrlearn.io import ModelFile, Table, TableError, save
+from isrlearn.io.tables import is_vector
 from isrlearn.metrics import GroupReport, group_report
 
 #: (estimator, its search, the metric of its groups) for each task.

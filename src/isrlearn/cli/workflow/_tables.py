@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables import is_vector
 from isrlearn.core.labels import encode, is_missing
 from isrlearn.estimators.infer import infer_environments
 from isrlearn.io import Table, TableError, read_table
+from isrlearn.io.tables import is_vector
 
 #: More classes or environments than that share of the rows are no groups to compare.
 _MOST_GROUPS = 0.5

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import TableError, listed, reading, refuse_labels, shown
-from isrlearn._tables._source import Source, as_features, as_labels, check_room
 from isrlearn.core.rows import ArraySource
+from isrlearn.io._source import Source, as_features, as_labels, check_room
+from isrlearn.io.errors import TableError, listed, reading, refuse_labels, shown
 
 #: Deflate packs at most so many bytes into one; a member that claims more is lying.
 _MOST_DEFLATED = 1032

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import TableError, reading, refuse_labels
-from isrlearn._tables._parquet import ParquetTable
-from isrlearn._tables._source import Source, as_features
 from isrlearn.core.rows import ArraySource, Rows
+from isrlearn.io._parquet import ParquetTable
+from isrlearn.io._source import Source, as_features
+from isrlearn.io.errors import TableError, reading, refuse_labels
 
 
 class ParquetRows(Rows):

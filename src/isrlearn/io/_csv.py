@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import TableError, reading, shown
-from isrlearn._tables._source import BLOCK_BYTES, Source, parsed_labels
+from isrlearn.io._source import BLOCK_BYTES, Source, parsed_labels
+from isrlearn.io.errors import TableError, reading, shown
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import TableError, reading, shown
-from isrlearn._tables._source import BLOCK_BYTES, Source, as_text, check_room, objects
+from isrlearn.io._source import BLOCK_BYTES, Source, as_text, check_room, objects
+from isrlearn.io.errors import TableError, reading, shown
 
 #: Limits on what a damaged footer can make the parser allocate.
 _THRIFT_LIMIT = 1 << 26
@@ -124,7 +124,7 @@ class ParquetTable(Source):
 
     def rows(self, features: Sequence[str]) -> Any:
         """The features, decoded some rows at a time."""
-        from isrlearn._tables._rows import ParquetRows
+        from isrlearn.io._rows import ParquetRows
 
         return ParquetRows(self, features)
 

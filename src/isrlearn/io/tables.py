@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._arrays import NpyTable, NpzTable, read_vector
-from isrlearn._tables._columns import column, require, select
-from isrlearn._tables._csv import CsvTable
-from isrlearn._tables._errors import TableError, listed, nearest, shown
-from isrlearn._tables._parquet import ParquetTable
-from isrlearn._tables._rows import ZarrTable
-from isrlearn._tables._source import BLOCK_BYTES, Source
 from isrlearn.core.labels import is_missing
 from isrlearn.core.rows import Rows
+from isrlearn.io._arrays import NpyTable, NpzTable, read_vector
+from isrlearn.io._columns import column, require, select
+from isrlearn.io._csv import CsvTable
+from isrlearn.io._parquet import ParquetTable
+from isrlearn.io._rows import ZarrTable
+from isrlearn.io._source import BLOCK_BYTES, Source
+from isrlearn.io.errors import TableError, listed, nearest, shown
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": CsvTable,

@@ -1,4 +1,4 @@
-"""The error of bad tables, and how it names what was found."""
+"""Errors of bad tables and model files, and how they name what was found."""
 
 from __future__ import annotations
 
@@ -21,6 +21,24 @@ class TableError(ValueError):
     ... except TableError as error:
     ...     print(error)
     no-such-table.csv: there is no such file
+    """
+
+
+class ModelFileError(ValueError):
+    r"""A model file that is damaged, hostile, or of another kind or version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from isrlearn.io import ModelFileError, load
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"\x80\x04N.")
+    ...     file.flush()
+    ...     try:
+    ...         load(file.name)
+    ...     except ModelFileError as error:
+    ...         print(str(error).partition(": ")[2])
+    this is a pickle, which could run any code: nothing was loaded
     """
 
 

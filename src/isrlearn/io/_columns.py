@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Mapping, Sequence
 
-from isrlearn._tables._errors import TableError, listed, nearest, shown
+from isrlearn.io.errors import TableError, listed, nearest, shown
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", flags=re.DOTALL)
 _NO_GROUPS: Mapping[str, tuple[str, ...]] = {}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._tables._errors import TableError, shown
+from isrlearn.io.errors import TableError, shown
 
 #: Bytes of float64 in a block of rows that is converted or checked at a time.
 BLOCK_BYTES = 8 << 20
