@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core._logistic_head import default_tol, fits_copied, unit_scatter
 from isrlearn.core.heads import Coordinates, head_coordinates
 from isrlearn.core.logistic import solve_logistic

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.labels import encode
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest, mean_rank

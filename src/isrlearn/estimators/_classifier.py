@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core._range import CentredRows
 from isrlearn.core.heads import head_coordinates, lda_head, standardising_coordinates
 from isrlearn.core.moments import Moments

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import has_fit_parameter
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core._logistic_head import logistic_head
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.labels import encode

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core._range import CentredRows, is_wide, prefers_rows, projected, row_components
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows

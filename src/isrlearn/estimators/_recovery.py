@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments

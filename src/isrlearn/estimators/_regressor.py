@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.heads import head_coordinates, ridge_head
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.moments import Moments
 from isrlearn.core.rows import Rows
 from isrlearn.estimators._reading import Reduction, read

@@ -17,7 +17,7 @@ from sklearn.preprocessing import LabelBinarizer, StandardScaler
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, encode
 
 #: Inverse penalties to choose from when environments are told by those known.

@@ -13,10 +13,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._validation import check_source, refuse_path
 from isrlearn.core.rows import ArraySource, Rows
 from isrlearn.io._parquet import pyarrow
 from isrlearn.io.files import atomic_write
+from isrlearn.validation import check_source, refuse_path
 
 Blocks = Iterator[dict[str, NDArray]]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.utils import parametrize
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.torch.features import extract_features
 from isrlearn.torch.layer import linear_layer

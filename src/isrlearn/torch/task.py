@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isrlearn._validation import check_choice
 from isrlearn.torch.batches import Batch
+from isrlearn.validation import check_choice
 
 
 @dataclass(frozen=True)

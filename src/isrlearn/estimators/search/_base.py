@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.estimators.search._grid import effort
 from isrlearn.estimators.search._results import best_of, on_front, results_of
 from isrlearn.estimators.search._run import Prepared, score_all

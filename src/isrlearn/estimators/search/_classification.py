@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.erase import Eraser
 from isrlearn.core.heads import lda_head
 from isrlearn.core.labels import encode

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.labels import encode
 from isrlearn.estimators import ISRClassifier
 from isrlearn.estimators.search._base import Search

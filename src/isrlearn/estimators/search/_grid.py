@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isrlearn._validation import check_n_spurious
+from isrlearn.validation import check_n_spurious
 
 #: Counts of spurious dimensions tried next to the tested one, where the environments allow.
 _COUNTS = (1, 2, 3, 5, 8)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.erase import Eraser
 from isrlearn.core.heads import Coordinates
 from isrlearn.core.moments import Moments

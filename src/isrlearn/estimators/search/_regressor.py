@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.labels import encode
 from isrlearn.estimators import ISRRegressor
 from isrlearn.estimators.search._base import Search

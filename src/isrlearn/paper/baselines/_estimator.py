@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isrlearn._validation import (
+from isrlearn.core.labels import MISSING, encode
+from isrlearn.paper.baselines import _solve
+from isrlearn.paper.baselines._losses import LOGISTIC, SOFTMAX, Loss
+from isrlearn.validation import (
     check_between,
     check_environments,
     check_sample_weight,
 )
-from isrlearn.core.labels import MISSING, encode
-from isrlearn.paper.baselines import _solve
-from isrlearn.paper.baselines._losses import LOGISTIC, SOFTMAX, Loss
 
 _BLOCK = 10_000
 

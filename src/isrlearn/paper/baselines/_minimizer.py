@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from isrlearn._validation import check_between, check_choice
 from isrlearn.paper.baselines import _solve
 from isrlearn.paper.baselines._estimator import LinearBaseline
 from isrlearn.paper.baselines._objectives import Objective
 from isrlearn.paper.baselines._optimizers import Gradient
 from isrlearn.paper.baselines._risks import Risk
 from isrlearn.paper.baselines._solve import Shares, Stage
+from isrlearn.validation import check_between, check_choice
 
 #: Parts of a penalty that lead to the whole of it. With none, the minimum is easy to find; with
 #: all of it at once, a search from zero weights gets stuck beside them.

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn._validation import check_between
 from isrlearn.paper.baselines import _solve
 from isrlearn.paper.baselines._docs import documented
 from isrlearn.paper.baselines._estimator import LinearBaseline, LinearClassifier, LinearRegressor
 from isrlearn.paper.baselines._risks import Risk
+from isrlearn.validation import check_between
 
 
 def masked_gradient(gradients: NDArray, agreement: float) -> NDArray:

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, encode
 
 #: The penalties tried by the published code on Waterbirds.

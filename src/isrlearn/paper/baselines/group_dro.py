@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from isrlearn._validation import check_between
 from isrlearn.paper.baselines._docs import documented
 from isrlearn.paper.baselines._estimator import LinearClassifier, LinearRegressor
 from isrlearn.paper.baselines._minimizer import Minimizer
@@ -16,6 +15,7 @@ from isrlearn.paper.baselines._objectives import Objective, SoftMaximum
 from isrlearn.paper.baselines._optimizers import Gradient
 from isrlearn.paper.baselines._risks import Risk
 from isrlearn.paper.baselines._solve import Shares, Stage
+from isrlearn.validation import check_between
 
 
 class _GroupDRO(Minimizer):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from isrlearn._validation import check_between
 from isrlearn.paper.baselines._docs import documented
 from isrlearn.paper.baselines._estimator import LinearClassifier, LinearRegressor
 from isrlearn.paper.baselines._minimizer import Minimizer
 from isrlearn.paper.baselines._objectives import MeanRisk, Objective, OutputVariance
 from isrlearn.paper.baselines._solve import Shares
+from isrlearn.validation import check_between
 
 
 class _IBERM(Minimizer):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from isrlearn._validation import check_between
 from isrlearn.paper.baselines._docs import documented
 from isrlearn.paper.baselines._estimator import LinearClassifier, LinearRegressor
 from isrlearn.paper.baselines._minimizer import Penalized
 from isrlearn.paper.baselines._objectives import DummyGradient, MeanRisk, Objective, OutputVariance
 from isrlearn.paper.baselines._solve import Shares
 from isrlearn.paper.baselines.irm import ALMOST_ONE
+from isrlearn.validation import check_between
 
 
 class _IBIRM(Penalized):

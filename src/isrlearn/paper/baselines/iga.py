@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from isrlearn._validation import check_between
 from isrlearn.paper.baselines._docs import documented
 from isrlearn.paper.baselines._estimator import LinearClassifier, LinearRegressor
 from isrlearn.paper.baselines._minimizer import Penalized
 from isrlearn.paper.baselines._objectives import GradientVariance, MeanRisk, Objective
+from isrlearn.validation import check_between
 
 
 class _IGA(Penalized):

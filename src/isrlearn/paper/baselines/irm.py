@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from isrlearn._validation import check_between
 from isrlearn.paper.baselines._docs import documented
 from isrlearn.paper.baselines._estimator import LinearClassifier, LinearRegressor
 from isrlearn.paper.baselines._minimizer import Penalized
 from isrlearn.paper.baselines._objectives import DummyGradient, MeanRisk, Objective
 from isrlearn.paper.baselines._solve import Shares
+from isrlearn.validation import check_between
 
 #: The largest weight of the penalty: it leaves the risk a weight that is not rounding error.
 ALMOST_ONE = 1.0 - 1e-6

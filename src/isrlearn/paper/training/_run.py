@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from isrlearn import _validation as check
+from isrlearn import validation as check
 from isrlearn.paper.training.objectives import Objective
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from isrlearn._validation import check_choice
 from isrlearn.paper.training.objectives._objective import Groups, Objective
 from isrlearn.paper.training.objectives.c_mixup import CMixUp
 from isrlearn.paper.training.objectives.erm import ERM
@@ -16,6 +15,7 @@ from isrlearn.paper.training.objectives.irm import IRM
 from isrlearn.paper.training.objectives.mixup import MixUp
 from isrlearn.paper.training.objectives.reweighting import Reweighting
 from isrlearn.paper.training.objectives.vrex import VREx
+from isrlearn.validation import check_choice
 
 __all__ = ["OBJECTIVES", "Groups", "Objective", "make_objective"]
 

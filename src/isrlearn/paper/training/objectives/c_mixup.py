@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives.mixup import MixUp
 from isrlearn.torch.batches import Batch
 from isrlearn.torch.task import Task
+from isrlearn.validation import check_between
 
 
 @dataclass

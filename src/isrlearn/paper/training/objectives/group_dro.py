@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives._objective import Objective, losses_of, means
 from isrlearn.torch.batches import Batch
 from isrlearn.torch.task import Task
+from isrlearn.validation import check_between
 
 
 @dataclass

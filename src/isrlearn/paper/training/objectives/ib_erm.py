@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives._objective import Objective
 from isrlearn.paper.training.objectives._penalties import forward, spread
 from isrlearn.torch.batches import Batch
 from isrlearn.torch.task import Task
+from isrlearn.validation import check_between
 
 
 @dataclass

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives._objective import means, present
 from isrlearn.paper.training.objectives._penalties import dummy_gradient, forward, spread
 from isrlearn.paper.training.objectives.irm import Annealed
 from isrlearn.torch.batches import Batch
 from isrlearn.torch.task import Task
+from isrlearn.validation import check_between
 
 
 @dataclass

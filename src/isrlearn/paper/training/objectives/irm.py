@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives._objective import Objective, means, present
 from isrlearn.paper.training.objectives._penalties import dummy_gradient
 from isrlearn.torch.batches import Batch, outputs_of
 from isrlearn.torch.task import Task
+from isrlearn.validation import check_between
 
 
 @dataclass

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from isrlearn._validation import check_between
 from isrlearn.paper.training.objectives._objective import Objective
 from isrlearn.torch.batches import Batch, outputs_of
 from isrlearn.torch.task import Task
+from isrlearn.validation import check_between
 
 
 @dataclass
