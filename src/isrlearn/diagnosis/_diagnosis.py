@@ -94,6 +94,11 @@ class Diagnosis:
             findings=tuple(findings(self, chosen)),
         )
 
+    @property
+    def answers(self) -> tuple[tuple[str, str], ...]:
+        """The questions that could be answered, each with its answer in words."""
+        return tuple(_text.answers(self))
+
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
         advice = self.recommendation

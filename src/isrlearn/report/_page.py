@@ -8,7 +8,6 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from isrlearn.diagnosis import Diagnosis
-from isrlearn.diagnosis._text import answers
 from isrlearn.report import _figures, _groups, _reproduce
 from isrlearn.report._words import name_of, plural, sentence_of_kind
 
@@ -170,7 +169,7 @@ def _diagnosed(found: Diagnosis | str, estimator: Any) -> dict[str, Any]:
             f"removes {estimator.n_spurious_}."
         )
     return {
-        "answers": [(name_of(q), name_of(a, _LONGEST)) for q, a in answers(found)],
+        "answers": [(name_of(q), name_of(a, _LONGEST)) for q, a in found.answers],
         "advice": [name_of(s, _LONGEST) for s in found.recommendation.sentences],
         "angles": None if steady is None else _figures.angles_figure(steady),
         "angles_note": note,
