@@ -22,8 +22,8 @@ from joblib import Parallel, delayed
 
 from isrlearn import ISRClassifierCV, infer_environments
 from isrlearn.datasets import EnvironmentData, Splits, load_digits_on_paper, make_waterbirds_like
+from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import worst_group_accuracy
-from isrlearn.paper.baselines import DFRClassifier
 from isrlearn.paper.files import write_beside
 from isrlearn.paper.tables import Table, markdown
 

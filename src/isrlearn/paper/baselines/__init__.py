@@ -1,7 +1,6 @@
 """Linear baselines with the same ``fit(X, y, environments=...)`` as the ISR estimators."""
 
 from isrlearn.paper.baselines.andmask import ANDMaskClassifier, ANDMaskRegressor
-from isrlearn.paper.baselines.dfr import DFRClassifier
 from isrlearn.paper.baselines.erm import ERMClassifier, ERMRegressor
 from isrlearn.paper.baselines.group_dro import GroupDROClassifier, GroupDRORegressor
 from isrlearn.paper.baselines.ib_erm import IBERMClassifier, IBERMRegressor
@@ -21,7 +20,6 @@ from isrlearn.paper.baselines.vrex import VRExClassifier, VRExRegressor
 __all__ = [
     "ANDMaskClassifier",
     "ANDMaskRegressor",
-    "DFRClassifier",
     "ERMClassifier",
     "ERMRegressor",
     "GroupDROClassifier",

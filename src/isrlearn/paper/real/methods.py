@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from isrlearn import ISRClassifierCV, ISRRegressorCV
 from isrlearn.datasets import EnvironmentData, Splits
+from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import group_sizes
-from isrlearn.paper.baselines import DFRClassifier
 from isrlearn.paper.real.features import TrainedFeatures
 from isrlearn.paper.real.selection import balanced, comparable
 

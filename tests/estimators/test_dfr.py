@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isrlearn.datasets import make_waterbirds_like
+from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import worst_group_accuracy
-from isrlearn.paper.baselines import DFRClassifier
 
 
 @parametrize_with_checks(
@@ -121,5 +121,5 @@ def test_mistakes_in_environments_are_named():
         DFRClassifier().fit(X, y)
     with pytest.raises(ValueError, match="1 of 6 are missing"):
         DFRClassifier().fit(X, y, environments=[0, 0, 1, 1, 0, None])
-    with pytest.raises(ValueError, match="has one row: too few to choose C"):
+    with pytest.raises(ValueError, match="has one row, too few to fit"):
         DFRClassifier().fit(X, y, environments=[0, 0, 1, 1, 0, 0])

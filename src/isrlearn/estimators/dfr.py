@@ -1,4 +1,4 @@
-"""Deep feature reweighting: a new last layer from held-out rows, as many of every cell."""
+"""Deep feature reweighting: a new last layer, fitted on group-balanced held-out rows."""
 
 from __future__ import annotations
 
@@ -17,60 +17,60 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, encode
 
-#: The penalties tried by the published code on Waterbirds.
+#: Candidates for C in the published code for Waterbirds.
 _PUBLISHED_C = (1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)
 
 
 class DFRClassifier(ClassifierMixin, BaseEstimator):
-    """Average of logistic regressions on subsamples with as many rows of every cell.
+    """Average of logistic regressions on subsamples with equally many rows of every group.
 
     Deep feature reweighting (Kirichenko, Izmailov and Wilson, 2023) refits the last layer of a
-    trained network on data in which the shortcut is of no use. Meant to be given the *held-out*
-    (validation) features: every group there must be large enough to learn from. Half of the rows
-    choose C by worst-group accuracy; with it, all rows are subsampled and fitted `n_subsamples`
-    times, and the coefficients averaged.
+    trained network on data in which the shortcut does not help. Fit it on *held-out* (validation)
+    features, in which every group (a class in an environment) has enough rows to learn from. C is
+    chosen by worst-group accuracy on one half of the rows; then all rows are subsampled and fitted
+    `n_subsamples` times, and the coefficients are averaged.
 
-    It spends the group labels of the validation set on training, where the ISR estimators use
-    those of the training set, and validation labels at most to choose a setting. A comparison of
-    the two should say so.
+    DFR trains on the group labels of the validation set. The ISR estimators train on those of the
+    training set and use validation labels, if at all, to choose settings. A comparison of the two
+    should mention this.
 
     Parameters
     ----------
     penalty : {"l1", "l2"}, default="l1"
-        Of the logistic regressions on standardised features. As published, the intercept is
-        penalised too.
+        Penalty of the logistic regressions on standardised features. As published, it also
+        applies to the intercept.
     C : float or sequence of float, default=(1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)
-        Inverse penalties to choose from; a single one is taken as it is. The default is what was
-        published for Waterbirds.
+        Inverse strengths of the penalty to choose from; a single value is used as it is. The
+        default is the list published for Waterbirds.
     n_subsamples : int, default=20
-        Subsamples to average over.
+        Number of subsamples to average over.
     random_state : int, RandomState instance or None, default=None
         Splits the rows and draws the subsamples.
     missing_environments : {"raise", "single"}, default="raise"
-        What ``fit`` does when environments are not passed: raise an error, or take all samples
-        as one environment; only classes are balanced then.
+        What ``fit`` does when environments are not passed: raise an error, or treat all samples
+        as one environment, so that only classes are balanced.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights of the features as they are. More than two classes are each fitted against the
-        rest.
+        Coefficients of the features on their original scale. With more than two classes, one
+        row per class, fitted against the rest.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
     C_ : float
-        The chosen inverse penalty.
+        The chosen C.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
     Notes
     -----
-    Published for two classes. Here the half that chooses C has its share of every group, so that
-    small groups are never missing from it, and features are standardised by the rows given to
-    ``fit``, not by the network's training data.
+    The published method has two classes. Here the split that chooses C is stratified by group, so
+    that it never misses a small group, and features are standardised with the rows passed to
+    ``fit``, not with the network's training data.
 
     Examples
     --------
-    >>> from isrlearn.paper.baselines import DFRClassifier
+    >>> from isrlearn.estimators import DFRClassifier
     >>> from isrlearn.datasets import make_waterbirds_like
     >>> held_out = make_waterbirds_like(n_features=32, random_state=0).validation
     >>> dfr = DFRClassifier(n_subsamples=5, random_state=0)
@@ -105,17 +105,18 @@ class DFRClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features, of rows that trained neither the network nor its head.
+            Features of rows on which neither the network nor its head was trained.
         y : array-like of shape (n_samples,)
+            Labels.
         environments : array-like of shape (n_samples,)
-            The environment of each row, known for all of them.
+            Environment of each row; none may be missing.
         """
         candidates = self._check_parameters()
         features, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has only one class, {self.classes_[0]!r}; a classifier needs two")
+            raise ValueError(f"y has only one class, {self.classes_[0]!r}; give at least two")
         groups = self._groups(codes, environments)
         rng = check_random_state(self.random_state)
         mean, scale = features.mean(axis=0), features.std(axis=0)
@@ -137,33 +138,33 @@ class DFRClassifier(ClassifierMixin, BaseEstimator):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: ArrayLike) -> NDArray:
-        """Class of each row. No environments needed."""
+        """Predicted class of each row; environments are not needed."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each class, at equally large groups."""
+        """Probability of each class, as if all groups were equally large."""
         p = expit(self.decision_function(X))
         if p.ndim == 1:
             return np.column_stack([1.0 - p, p])
-        # The largest score keeps its p above zero, so that rows can be divided by their sum.
+        # All probabilities of a row may underflow to zero, which would make their sum zero.
         p = np.maximum(p, np.finfo(float).tiny)
         return p / p.sum(axis=1, keepdims=True)
 
     def _check_parameters(self) -> list[float]:
-        """Candidates for C, or a ValueError that names the first parameter out of range."""
+        """Candidates for C; a ValueError names the first parameter out of range."""
         check.check_choice("penalty", self.penalty, ("l1", "l2"))
         check.check_between("n_subsamples", self.n_subsamples, 1, np.inf)
         candidates = [self.C] if np.ndim(self.C) == 0 else list(self.C)
         if not candidates:
-            raise ValueError("C is empty; give one positive number or several to choose from")
+            raise ValueError("C is empty; give one positive number, or several to choose from")
         for C in candidates:
             check.check_between("C", C, np.finfo(float).tiny, np.inf)
         return candidates
 
     def _groups(self, codes: NDArray, environments: ArrayLike | None) -> NDArray[np.intp]:
-        """Number of each row's cell, class by environment; there are no empty ones."""
+        """Index of each row's group, a class in an environment; no group is empty."""
         n = len(codes)
         labels = check.check_environments(environments, n, self.missing_environments, part=True)
         names, places = encode(labels)
@@ -171,13 +172,13 @@ class DFRClassifier(ClassifierMixin, BaseEstimator):
         if unknown:
             raise ValueError(
                 f"DFRClassifier needs the environment of every row, and {unknown} of {n} are "
-                "missing: leave these rows out"
+                "missing: remove these rows"
             )
         return np.unique(codes * len(names) + places, return_inverse=True)[1]
 
 
 def _balanced(groups: NDArray, rng: np.random.RandomState) -> NDArray[np.intp]:
-    """Positions of as many rows of every group as the smallest has."""
+    """Rows of a subsample in which every group is as large as the smallest one."""
     least = np.bincount(groups).min()
     members = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
     return np.concatenate([rng.choice(rows, least, replace=False) for rows in members])
@@ -191,14 +192,14 @@ def _chosen(
     penalty: str,
     rng: np.random.RandomState,
 ) -> float:
-    """The C with the best worst-group accuracy on half of the rows, fitted on the others."""
+    """The C with the best worst-group accuracy on one half of the rows, fitted on the other."""
     if len(candidates) == 1:
         return float(candidates[0])
     members = [rng.permutation(np.flatnonzero(groups == g)) for g in range(groups.max() + 1)]
     if min(map(len, members)) < 2:
         raise ValueError(
-            "the smallest group, a class in an environment, has one row: too few to choose C on "
-            "one half and score it on the other; give a single C"
+            "the smallest group (a class in an environment) has one row, too few to fit on one "
+            "half of the rows and choose C on the other; pass a single C"
         )
     held = np.concatenate([rows[: len(rows) // 2] for rows in members])
     rest = np.concatenate([rows[len(rows) // 2 :] for rows in members])
@@ -216,9 +217,8 @@ def _chosen(
 def _fitted(
     Z: NDArray, codes: NDArray, C: float, penalty: str, rng: np.random.RandomState
 ) -> tuple[NDArray, NDArray]:
-    """Coefficients (1, d) and intercept (1,) of two classes, or a row for each against the rest."""
-    # One convergence for all: the default tolerance leaves coefficients that depend on the order
-    # of the rows.
+    """Coefficients and intercepts: one row for two classes, else one row per class."""
+    # With liblinear's default tolerance the coefficients depend on the order of the rows.
     model = LogisticRegression(C=C, solver="liblinear", tol=1e-5, max_iter=1000)
     model.set_params(random_state=rng.randint(2**31 - 1), **_PENALTY[penalty])
     n_classes = int(codes.max()) + 1
@@ -228,7 +228,7 @@ def _fitted(
     return coef, np.concatenate([model.intercept_ for model in models])
 
 
-# scikit-learn 1.8 renamed the choice of penalty.
+# scikit-learn 1.8 deprecated `penalty` in favour of `l1_ratio`.
 _RENAMED = inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
 _PENALTY: dict[str, dict[str, Any]] = {
     name: {"l1_ratio": ratio} if _RENAMED else {"penalty": name}
