@@ -62,14 +62,17 @@ def test_what_is_saved_comes_back(tmp_path):
         ({"y": None}, "has no labels"),
         ({"environments": None}, "has no environments: 'environments' or"),
         ({"environments": None, "group": PLACE}, "'group' is not class"),
-        ({"split": None}, "has no array 'split': add one with 0 for training"),
+        (
+            {"split": None},
+            "has no split, with 0, 1, 2 for train, validation, test: 'split'",
+        ),
         ({"split": SPLIT + 1}, "'split' holds '3'"),
-        ({"split": SPLIT * 0}, "no sample is of the validation split"),
+        ({"split": SPLIT * 0}, "the validation split has no samples"),
         ({"X": X[:, 0]}, r"features must be numbers \(n, d\)"),
         ({"X": X.astype(str)}, "features must be numbers"),
         ({"X": np.full_like(X, np.nan)}, "NaN or infinity"),
-        ({"y": Y[:-1]}, "one entry a sample each; got"),
-        ({"y": Y.astype(object)}, "no objects"),
+        ({"y": Y[:-1]}, "one entry per sample; .* have"),
+        ({"y": Y.astype(object)}, "not Python objects"),
     ],
 )
 def test_bad_files(tmp_path, changes, message):
@@ -80,12 +83,12 @@ def test_bad_files(tmp_path, changes, message):
 
 def test_what_is_no_archive(tmp_path):
     path = tmp_path / "features.npz"
-    with pytest.raises(DataError, match="is not there"):
+    with pytest.raises(DataError, match="does not exist"):
         load_features(path)
     path.write_bytes(b"hello")
-    with pytest.raises(DataError, match=r"cannot be read as \.npz"):
+    with pytest.raises(DataError, match=r"is not a \.npz file"):
         load_features(path)
     with open(path, "wb") as file:
         np.save(file, X)
-    with pytest.raises(DataError, match="one array without a name"):
+    with pytest.raises(DataError, match="save named arrays"):
         load_features(path)

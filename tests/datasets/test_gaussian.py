@@ -10,10 +10,14 @@ from scipy.stats import multivariate_normal, norm
 from isrlearn.core import Moments
 from isrlearn.datasets import (
     EnvironmentData,
-    gaussian_truth,
     make_gaussian_environments,
     permute_spurious,
 )
+
+
+def gaussian_truth(n_environments, **parameters):
+    return make_gaussian_environments(0, n_environments, **parameters).truth
+
 
 MODELS = {
     "binary": {"class_priors": [0.3, 0.7]},
@@ -242,19 +246,19 @@ def test_only_data_with_a_known_mixing_can_be_permuted():
         ({"mixing": np.eye(3)}, r"mixing has shape \(3, 3\); it must have \(10, 10\)"),
         ({"symmetric": True, "n_classes": 3}, "n_classes=3; leave symmetric out"),
         ({"class_priors": [0.5, 0.6]}, "sum to 1"),
-        ({"class_priors": [0.0, 1.0]}, "positive numbers"),
+        ({"class_priors": [0.0, 1.0]}, r"class_priors=.* every entry in \(0, inf\)"),
         ({"invariant_means": np.ones((2, 5))}, r"invariant_means has shape \(2, 5\)"),
         ({"spurious_means": np.full((3, 5), np.nan)}, "spurious_means holds NaN"),
         ({"spurious_means": "many"}, "must hold numbers"),
         ({"sigma_invariant": 0.0}, r"sigma_invariant=0.0 must be in \(0, inf\)"),
         ({"sigma_spurious": [1.0, 2.0]}, r"sigma_spurious has shape \(2,\); it must have \(3,\)"),
-        ({"sigma_spurious": -1.0}, "must be positive in every environment"),
+        ({"sigma_spurious": -1.0}, r"sigma_spurious=.* every entry in \(0, inf\)"),
         ({"task": "ranking"}, "task='ranking' is unknown"),
-        ({"task": "regression", "class_priors": [0.5, 0.5]}, "no meaning for task='regression'"),
+        ({"task": "regression", "class_priors": [0.5, 0.5]}, "does not apply to task='regression'"),
         ({"random_state": -1}, "random_state=-1 is not a seed"),
         ({"random_state": "a"}, "random_state='a' is not a seed"),
-        ({"n_samples": -5}, "n_samples=-5 must be an integer, 0 or more"),
-        ({"n_samples": [5, 5]}, "n_samples has 2 entries for 3 environments"),
+        ({"n_samples": -5}, "n_samples=-5 must hold integers, 0 or more"),
+        ({"n_samples": [5, 5]}, r"n_samples has shape \(2,\); it must have \(3,\)"),
     ],
 )
 def test_bad_parameters(parameters, message):

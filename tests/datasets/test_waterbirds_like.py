@@ -36,11 +36,11 @@ def test_means_move_inside_the_spurious_subspace_alone(splits):
     truth = splits.train.truth
     found = mean_subspace(truth.moments)
     assert found.rank == truth.mean_rank == 2
-    assert principal_angles(found.basis, truth.B).max() < 1e-7
+    assert principal_angles(found.basis, truth.spurious_basis).max() < 1e-7
     gap = truth.moments.mean[1] - truth.moments.mean[0]
-    inside = np.hstack([truth.core_basis, truth.B])
+    inside = np.hstack([truth.core_basis, truth.spurious_basis])
     np.testing.assert_allclose(gap, gap @ inside @ inside.T, atol=1e-12)
-    np.testing.assert_allclose(truth.core_basis.T @ truth.B, 0, atol=1e-12)
+    np.testing.assert_allclose(truth.core_basis.T @ truth.spurious_basis, 0, atol=1e-12)
 
 
 def test_without_a_class_specific_part_the_shift_has_one_dimension():
@@ -65,7 +65,7 @@ def test_distances_are_in_deviations_of_a_cell(splits):
     background = moments.mean[:, 1] - moments.mean[:, 0]
     assert distance(background.mean(axis=0)) == pytest.approx(3.5)
     assert distance((background[1] - background[0]) / 2) == pytest.approx(0.3 * 3.5)
-    B = splits.train.truth.B
+    B = splits.train.truth.spurious_basis
     classes = moments.mean[1, 0] - moments.mean[0, 0]
     assert distance(classes - B @ (B.T @ classes)) == pytest.approx(3.75)
 
@@ -81,7 +81,7 @@ def test_samples_have_the_moments_of_the_truth(splits):
 
 def test_best_invariant_predictor_is_as_good_as_promised(splits):
     data, truth = splits.test, splits.test.truth
-    np.testing.assert_allclose(truth.coef @ truth.B, 0, atol=1e-12)
+    np.testing.assert_allclose(truth.coef @ truth.spurious_basis, 0, atol=1e-12)
     predicted = data.X @ truth.coef[0] + truth.intercept[0] > 0
     share = (predicted == (data.y == "waterbird")).mean()
     expected = stats.norm.cdf(3.75 / 2)
@@ -89,7 +89,7 @@ def test_best_invariant_predictor_is_as_good_as_promised(splits):
 
 
 def test_there_is_a_shortcut_and_truth_removes_it(splits):
-    train, test, B = splits.train, splits.test, splits.train.truth.B
+    train, test, B = splits.train, splits.test, splits.train.truth.spurious_basis
     P = np.eye(40) - B @ B.T
 
     def worst(P):

@@ -1,10 +1,9 @@
 """Data sets with environments: generators that know the truth, and loaders of real data."""
 
-from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.datasets.data import EnvironmentData, Splits, load_features, save_features
 from isrlearn.datasets.digits import load_digits_on_paper
-from isrlearn.datasets.features import load_features, save_features
 from isrlearn.datasets.files import DataError
-from isrlearn.datasets.gaussian import gaussian_truth, make_gaussian_environments
+from isrlearn.datasets.gaussian import make_gaussian_environments
 from isrlearn.datasets.law_school import load_law_school
 from isrlearn.datasets.truth import permute_spurious
 from isrlearn.datasets.waterbirds_like import make_waterbirds_like
@@ -13,7 +12,6 @@ __all__ = [
     "DataError",
     "EnvironmentData",
     "Splits",
-    "gaussian_truth",
     "load_digits_on_paper",
     "load_features",
     "load_law_school",

@@ -1,12 +1,26 @@
-"""The two values every generator and loader returns."""
+"""The values that generators and loaders return, and the .npz files that hold them."""
 
 from __future__ import annotations
 
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from isrlearn.datasets.files import DataError, replaced
+
+FEATURES = ("X", "features", "embeddings")
+LABELS = ("y", "labels", "label")
+ENVIRONMENTS = ("environments", "environment", "place")
+GROUPS = ("group", "groups")
+SPLIT = "split"
+_PARTS = (("train", "0"), ("validation", "val", "valid", "1"), ("test", "2"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,7 +37,7 @@ class EnvironmentData:
         The environment of each sample.
     truth : object, optional
         What the generator knows and a learner does not: the mixing matrix, the means, the
-        optimal invariant predictor. ``None`` when there is nothing to tell.
+        optimal invariant predictor. ``None`` if nothing is known.
 
     Examples
     --------
@@ -46,7 +60,7 @@ class EnvironmentData:
         lengths = {"X": len(self.X), "y": len(self.y), "environments": len(self.environments)}
         if len(set(lengths.values())) != 1:
             raise ValueError(
-                f"X, y and environments must have one row a sample each; got {lengths}."
+                f"X, y and environments must each have one row per sample; got {lengths} rows."
             )
 
     def __repr__(self) -> str:
@@ -63,17 +77,142 @@ class Splits:
     Parameters
     ----------
     train, validation, test : EnvironmentData
-        Independent samples. How each split relates spurious features to labels is said by the
-        function that returns them.
+        Independent samples. The function that returns them says how the spurious features relate
+        to the labels in each split.
 
     Examples
     --------
-    >>> from isrlearn.paper.datasets import make_linear_unit_test
-    >>> splits = make_linear_unit_test("3", n_samples=100, random_state=0)
-    >>> splits.test
-    EnvironmentData(n_samples=300, n_features=10, environments=[0, 1, 2])
+    >>> from isrlearn.datasets import load_digits_on_paper
+    >>> load_digits_on_paper().test
+    EnvironmentData(n_samples=500, n_features=192, environments=['blue paper', 'yellow paper'])
     """
 
     train: EnvironmentData
     validation: EnvironmentData
     test: EnvironmentData
+
+
+def load_features(path: str | os.PathLike[str]) -> Splits:
+    """Splits of a .npz file of features, such as the embeddings of a network.
+
+    The file holds arrays with one entry, or row, per sample:
+
+    ===============================================  ===========================================
+    ``X``, or ``features``, ``embeddings``           features (n, d), floats
+    ``y``, or ``labels``, ``label``                  labels, or numbers to predict (n,)
+    ``environments``, or ``environment``, ``place``  the environment of each sample (n,)
+    ``group``, in the absence of those               class and environment in one: ``y * E + e``
+    ``split``                                        0, 1, 2 or "train", "validation", "test" (n,)
+    ===============================================  ===========================================
+
+    Parameters
+    ----------
+    path : path
+        The file. Nothing in it is executed: arrays of Python objects are refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from isrlearn.datasets import load_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/clip.npz"
+    ...     np.savez(path, X=np.eye(6, 4), y=[0, 1] * 3, place=[0, 0, 1] * 2, split=[0, 1, 2] * 2)
+    ...     splits = load_features(path)
+    >>> splits.train
+    EnvironmentData(n_samples=2, n_features=4, environments=[0])
+    """
+    arrays = _arrays(Path(path))
+    X, y = _first(arrays, FEATURES, "features", path), _first(arrays, LABELS, "labels", path)
+    environments = _first(arrays, (*ENVIRONMENTS, *GROUPS), "environments", path)
+    if not any(name in arrays for name in ENVIRONMENTS):
+        environments = _of_groups(environments, y, path)
+    split = _first(arrays, [SPLIT], "split, with 0, 1, 2 for train, validation, test", path)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise DataError(f"{path}: features must be numbers (n, d); they are {X.dtype}, {X.shape}")
+    lengths = [len(column) for column in (X, y, environments, split)]
+    if len(set(lengths)) != 1:
+        raise DataError(
+            f"{path}: every array must have one entry per sample; features, labels, environments "
+            f"and split have {lengths}"
+        )
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
+    if not np.isfinite(X).all():
+        raise DataError(f"{path}: features hold NaN or infinity; leave those samples out")
+    names = split.astype(str) if split.dtype.kind in "US" else split.astype(int).astype(str)
+    known = np.isin(names, [name for part in _PARTS for name in part])
+    if not known.all():
+        raise DataError(
+            f"{path}: 'split' holds {str(names[~known][0])!r}; it must hold 0, 1, 2 or 'train', "
+            "'validation', 'test'"
+        )
+    parts = []
+    for part in _PARTS:
+        rows = np.isin(names, part)
+        if not rows.any():
+            raise DataError(f"{path}: the {part[0]} split has no samples")
+        parts.append(EnvironmentData(X[rows], y[rows], environments[rows]))
+    return Splits(*parts)
+
+
+def save_features(path: str | os.PathLike[str], splits: Splits) -> Path:
+    """Path of a .npz file that now holds these splits, for `load_features` to read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from isrlearn.datasets import load_features, make_waterbirds_like, save_features
+    >>> splits = make_waterbirds_like(n_features=32, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_features(save_features(f"{folder}/features.npz", splits)).train.X.shape
+    (4795, 32)
+    """
+    parts = (splits.train, splits.validation, splits.test)
+    with replaced(Path(path)) as beside, open(beside, "wb") as file:
+        np.savez_compressed(
+            file,
+            X=np.concatenate([part.X for part in parts]),
+            y=np.concatenate([part.y for part in parts]),
+            environments=np.concatenate([part.environments for part in parts]),
+            split=np.repeat([0, 1, 2], [len(part.y) for part in parts]),
+        )
+    return Path(path)
+
+
+def _arrays(path: Path) -> dict[str, NDArray]:
+    """The arrays of a .npz file by their names."""
+    if not zipfile.is_zipfile(path):
+        state = "is not a .npz file" if path.is_file() else "does not exist"
+        raise DataError(f"{path} {state}: save named arrays with numpy.savez")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(
+            f"{path} cannot be read as .npz ({error}); its arrays must hold numbers or text, not "
+            "Python objects"
+        ) from error
+
+
+def _first(
+    arrays: Mapping[str, NDArray], names: Sequence[str], what: str, path: object
+) -> NDArray[Any]:
+    """The first array that has one of the names."""
+    for name in names:
+        if name in arrays:
+            return arrays[name]
+    wanted = " or ".join(map(repr, names))
+    raise DataError(f"{path} has no {what}: {wanted} must be among {sorted(arrays)}")
+
+
+def _of_groups(group: NDArray, y: NDArray, path: object) -> NDArray:
+    """Environments of groups coded as class times the number of environments, plus environment."""
+    classes, k = np.unique(y, return_inverse=True)
+    n_groups = int(group.max()) + 1 if group.dtype.kind in "iu" and len(group) else 0
+    n_each, rest = divmod(n_groups, len(classes) or 1)
+    if len(group) != len(y) or rest or not n_each or (group // n_each != k).any():
+        raise DataError(
+            f"{path}: 'group' is not class * E + environment for {len(classes)} classes; add an "
+            "array 'environments'"
+        )
+    return group % n_each

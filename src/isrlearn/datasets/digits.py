@@ -9,36 +9,23 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.datasets import checks
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number, numbers
 
-#: Red, green and blue of each paper. Odd digits mostly get the first one, even digits the second.
+#: Red, green and blue of each paper. Most odd digits are on the first, most even on the second.
 PAPERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
     {"yellow paper": (0.80, 0.75, 0.60), "blue paper": (0.60, 0.65, 0.80)}
 )
-
-# Which paper, by its place, goes with each class.
-_OWN_PAPER = {"even": 1, "odd": 0}
+_OWN_PAPER = {"even": 1, "odd": 0}  # position of the paper that goes with each class
 
 
 @dataclass(frozen=True, eq=False)
 class PaperTruth:
-    """What is known of digits on paper beside their pixels.
+    """What is known about digits on paper besides their pixels."""
 
-    Parameters
-    ----------
-    digit : ndarray of shape (n,)
-        The digit on each image, 0 to 9.
-    paper : ndarray of shape (n, 3)
-        The colour of each sheet, jitter included.
-    image_shape : tuple of int
-        ``X.reshape(-1, *image_shape)`` are pictures.
-    """
-
-    digit: NDArray[np.int64]  # (n,)
-    paper: NDArray[np.float64]  # (n, 3)
-    image_shape: tuple[int, int, int] = (8, 8, 3)
+    digit: NDArray[np.int64]  # (n,) the digit on each image, 0 to 9
+    paper: NDArray[np.float64]  # (n, 3) the colour of each sheet, jitter included
+    image_shape: tuple[int, int, int] = (8, 8, 3)  # X.reshape(-1, *image_shape) are pictures
 
 
 def load_digits_on_paper(
@@ -51,30 +38,30 @@ def load_digits_on_paper(
     noise: float = 0.02,
     random_state: RandomState = 0,
 ) -> Splits:
-    """Odd and even digits on sheets of two colours, a colour that lies once training is over.
+    """Odd and even digits on paper of two colours, where the colour misleads after training.
 
     The 1,797 images of 8 x 8 pixels that come with scikit-learn, white on coloured paper: each
     channel of a pixel is ``image * (1 - b) + b``, where b is the colour of the sheet. The
     environment is the paper. In training most odd digits are on the first paper and most even
     digits on the second, so a classifier can do well by the colour alone. In *validation and
-    test* each class is on either paper equally often: all four groups are there to choose a
-    model by its worst group, and to judge it.
+    test* each class is on either paper equally often: all four groups are present, to choose a
+    model by its worst group and to evaluate it.
 
     Parameters
     ----------
     correlation : float, default=0.95
         Share of the training images of each class on the paper that goes with it, in [0, 1].
     n_train, n_validation : int, default=1000 and 297
-        Images of the two splits; the others, 500 by default, are the test split.
+        Images in the two splits; the others, 500 by default, are the test split.
     papers : mapping of str to (red, green, blue), default=PAPERS
         Name and colour of the two papers; the default is yellow and blue.
     jitter : float, default=0.05
-        Standard deviation of a sheet's colour, one number a channel.
+        Standard deviation of the colour of a sheet, in each channel.
     noise : float, default=0.02
         Standard deviation of the paper's colour from pixel to pixel. With jitter and noise the
         colour b is clipped to [0, 1], so pixels are in [0, 1] too.
     random_state : int, Generator or None, default=0
-        Where splits, papers, jitter and noise come from.
+        Source of the splits, papers, jitter and noise.
 
     Returns
     -------
@@ -85,8 +72,8 @@ def load_digits_on_paper(
     Notes
     -----
     Logistic regression on standardised pixels, average and worst-group test accuracy over eight
-    seeds: 0.65 and 0.27 with ``C=0.01``, 0.80 and 0.59 with ``C=1``. With the one direction in
-    which the means of a class differ between papers taken out: 0.89 and 0.83, 0.86 and 0.75.
+    seeds: 0.65 and 0.27 with ``C=0.01``, 0.80 and 0.59 with ``C=1``. After removing the one
+    direction in which the means of a class differ between papers: 0.89 and 0.83, 0.86 and 0.75.
 
     Examples
     --------
@@ -98,50 +85,36 @@ def load_digits_on_paper(
     >>> round(float((odd == yellow).mean()), 2)
     0.95
     """
-    # Imported here: the package must not pay for scikit-learn until it is used.
+    # Imported here: importing the package must not import scikit-learn.
     from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)
-    share = checks.within("correlation", correlation, 0, 1)
-    names, colours = _checked_papers(papers)
-    spread = checks.within("jitter", jitter, 0), checks.within("noise", noise, 0)
-    stops = np.cumsum([0, *_sizes(n_train, n_validation, len(digits))])
+    share = number("correlation", correlation, 0, 1)
+    sd_sheet, sd_pixel = number("jitter", jitter, 0), number("noise", noise, 0)
+    if len(papers) != 2:
+        raise ValueError(f"papers names {len(papers)} papers, {list(papers)}; it must name two.")
+    rgb = [numbers(f"papers[{name!r}]", colour, (3,), 0, 1) for name, colour in papers.items()]
+    names, colours = np.array(list(papers)), np.array(rgb)
+    n = integer("n_train", n_train, 1)
+    stop = n + integer("n_validation", n_validation, 0)
+    if stop >= len(digits):
+        raise ValueError(
+            f"n_train={n_train} and n_validation={n_validation} leave no test images; their sum "
+            f"must be below {len(digits)}."
+        )
     streams = Streams.of(random_state)
     order = streams.generator(Use.SHARED).permutation(len(digits))
     parts = []
-    for i, use in enumerate((Use.TRAIN, Use.VALIDATION, Use.TEST)):
-        rows = order[stops[i] : stops[i + 1]]
+    for use, rows in zip(SPLITS, np.split(order, [n, stop]), strict=True):
         rng = streams.generator(use)
         y = np.where(digits[rows] % 2, "odd", "even")
         sheet = _sheets(y, share if use is Use.TRAIN else 0.5, rng)
-        X, paper = _printed(images[rows] / 16, colours[sheet], *spread, rng)
+        paper = colours[sheet] + sd_sheet * rng.standard_normal((len(rows), 3))
+        b = paper[:, None, :] + sd_pixel * rng.standard_normal((len(rows), 64, 3))
+        b = np.clip(b, 0.0, 1.0)
+        X = (images[rows, :, None] / 16 * (1 - b) + b).reshape(len(rows), -1)
         parts.append(EnvironmentData(X, y, names[sheet], PaperTruth(digits[rows], paper)))
     return Splits(*parts)
-
-
-def _sizes(n_train: int, n_validation: int, n: int) -> tuple[int, int, int]:
-    """Sizes of the three splits of n images, at least one of them left to test."""
-    train = checks.integer("n_train", n_train, 1)
-    validation = checks.integer("n_validation", n_validation, 0)
-    if train + validation >= n:
-        raise ValueError(
-            f"n_train={train} and n_validation={validation} leave no test images of {n}; their "
-            f"sum must be below {n}."
-        )
-    return train, validation, n - train - validation
-
-
-def _checked_papers(
-    papers: Mapping[str, ArrayLike],
-) -> tuple[NDArray[np.str_], NDArray[np.float64]]:
-    """Names (2,) and colours (2, 3) of the papers."""
-    if len(papers) != 2:
-        raise ValueError(f"papers names {len(papers)} papers, {list(papers)}; it must name two.")
-    colours = [checks.shaped(f"papers[{name!r}]", rgb, (3,)) for name, rgb in papers.items()]
-    for name, rgb in zip(papers, colours, strict=True):
-        if (rgb < 0).any() or (rgb > 1).any():
-            raise ValueError(f"papers[{name!r}]={rgb.tolist()} must be in [0, 1].")
-    return np.array(list(papers)), np.array(colours)
 
 
 def _sheets(y: NDArray[np.str_], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -152,18 +125,3 @@ def _sheets(y: NDArray[np.str_], share: float, rng: np.random.Generator) -> NDAr
         n_own = round(share * len(rows))
         sheet[rows[:n_own]], sheet[rows[n_own:]] = own, 1 - own
     return sheet
-
-
-def _printed(
-    images: NDArray[np.float64],
-    colours: NDArray[np.float64],
-    jitter: float,
-    noise: float,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Pixels of images (n, 64) on sheets of these colours (n, 3), and the sheets' colours."""
-    paper = colours + jitter * rng.standard_normal(colours.shape)
-    b = paper[:, None, :] + noise * rng.standard_normal((*images.shape, 3))
-    b = np.clip(b, 0.0, 1.0)
-    pixels = images[:, :, None] * (1 - b) + b
-    return pixels.reshape(len(images), -1), paper

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import os
-import sys
-import tempfile
-import urllib.error
+import secrets
 import urllib.request
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 VARIABLE = "ISRLEARN_DATA"
-_CHUNK = 1 << 20
-_SECONDS = 60.0  # without a byte, before a download is given up
+_TIMEOUT = 60.0  # seconds without a byte after which a download is abandoned
 
 
 class DataError(ValueError):
@@ -24,49 +23,35 @@ class DataError(ValueError):
 
     Examples
     --------
-    >>> from isrlearn.datasets import DataError
-    >>> from isrlearn.paper.datasets import load_waterbirds
+    >>> from isrlearn.datasets import DataError, load_features
     >>> try:
-    ...     load_waterbirds("no-such-folder")
+    ...     load_features("no-such-file.npz")
     ... except DataError as error:
     ...     print(str(error).partition(":")[0])
-    no-such-folder/metadata.csv is not there
+    no-such-file.npz does not exist
     """
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One file of a public data set.
+    """One file of a public data set."""
 
-    Parameters
-    ----------
-    path : str
-        Where it belongs below the data folder. A name that ends in ``.gz`` is compressed.
-    url : str
-        Where it is published.
-    sha256 : str
-        Of the content, decompressed: archives of the same content differ by who packed them.
-    """
-
-    path: str
-    url: str
-    sha256: str
+    path: str  # below the data folder; a name that ends in .gz is compressed
+    url: str  # where it is published
+    sha256: str  # of the decompressed content: compressed files differ by who packed them
 
 
 def cache_folder() -> Path:
-    """Where downloads of this user are kept, by the custom of the system."""
-    home = Path.home()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "isrlearn"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "isrlearn"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "isrlearn"
+    """Folder of this user's downloads, by the convention of the operating system."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("isrlearn", appauthor=False)
 
 
 def folders(data_home: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Folders that may hold data sets, in the order they are looked at.
+    """Folders that may hold data sets, in the order in which they are searched.
 
-    The given one alone; by default the one named by the variable ISRLEARN_DATA, if it is set, and
+    Only the given one; by default the one named by the variable ISRLEARN_DATA, if it is set, and
     the user's cache.
     """
     if data_home is not None:
@@ -76,10 +61,9 @@ def folders(data_home: str | os.PathLike[str] | None = None) -> list[Path]:
 
 
 def located(resource: Resource, data_home: str | os.PathLike[str] | None = None) -> Path | None:
-    """Where a file is on this machine, compressed or not; None if it is not there."""
-    names = (resource.path, resource.path.removesuffix(".gz"))
+    """Path of a file on this machine, compressed or not; None if it is missing."""
     for folder in folders(data_home):
-        for name in dict.fromkeys(names):
+        for name in (resource.path, resource.path.removesuffix(".gz")):
             if (folder / name).is_file():
                 return folder / name
     return None
@@ -88,7 +72,7 @@ def located(resource: Resource, data_home: str | os.PathLike[str] | None = None)
 def content(
     resource: Resource, data_home: str | os.PathLike[str] | None = None, *, download: bool = True
 ) -> bytes:
-    """What is in a file of a data set, decompressed and checked.
+    """Content of a file of a data set, decompressed and checked.
 
     Parameters
     ----------
@@ -96,74 +80,54 @@ def content(
     data_home : path, optional
         The folder of data sets; see `folders`.
     download : bool, default=True
-        Fetch the file where it is not on this machine, into the last of the folders.
+        Download a file that is missing on this machine to the last of the folders.
     """
     path = located(resource, data_home)
-    if path is None:
-        places = " or ".join(str(folder / resource.path) for folder in folders(data_home))
-        if not download:
-            raise DataError(
-                f"{places} is not there: download it from {resource.url}, or allow the download"
-            )
-        path = fetched(resource, folders(data_home)[-1] / resource.path)
-    data = _decompressed(path.read_bytes(), str(path))
-    _check(data, resource, str(path), "remove it to have it downloaded again")
+    if path is not None:
+        return _checked(path.read_bytes(), resource, path, "delete it to have it downloaded again")
+    places = [folder / resource.path for folder in folders(data_home)]
+    if not download:
+        raise DataError(
+            f"{' or '.join(map(str, places))} does not exist: download it from {resource.url}, or "
+            "allow the download"
+        )
+    try:
+        # A connection that ends too early raises http.client.IncompleteRead.
+        with urllib.request.urlopen(resource.url, timeout=_TIMEOUT) as response:
+            packed = response.read()
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise DataError(
+            f"{resource.url} could not be downloaded ({error}): try again, or put the file into a "
+            f"folder of your own and set {VARIABLE} to that folder"
+        ) from error
+    data = _checked(packed, resource, resource.url, "nothing was saved")
+    places[-1].parent.mkdir(parents=True, exist_ok=True)
+    with replaced(places[-1]) as beside:
+        beside.write_bytes(packed)
     return data
 
 
-def fetched(resource: Resource, target: Path) -> Path:
-    """Path of a file, now downloaded, checked and put in its place whole."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A path beside this one to write to; it replaces this one once all is written."""
+    beside = path.with_name(f".{secrets.token_hex(4)}-{path.name}")
     try:
-        with os.fdopen(descriptor, "w+b") as file:
-            _download(resource.url, file)
-            file.seek(0)
-            data = _decompressed(file.read(), resource.url)
-        _check(data, resource, resource.url, "nothing was kept")
-        # mkstemp makes files only their owner can read; a cache may be shared.
-        os.chmod(beside, 0o644)
-        os.replace(beside, target)
-    except BaseException:
-        os.unlink(beside)
-        raise
-    return target
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
-def _download(url: str, file: BinaryIO) -> None:
-    """Copy what is at an address to an open file, all of it."""
+def _checked(packed: bytes, resource: Resource, source: object, advice: str) -> bytes:
+    """The bytes, decompressed if they are gzip's, if they are the published ones."""
     try:
-        with urllib.request.urlopen(url, timeout=_SECONDS) as response:
-            stated = response.headers.get("Content-Length")
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-    # OSError covers refused connections and silence; http.client's errors are ValueErrors no more.
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise DataError(
-            f"{url} could not be downloaded ({error}): try again, or put the file into a folder "
-            f"of your own and name that folder by {VARIABLE}"
-        ) from error
-    if stated is not None and file.tell() != int(stated):
-        raise DataError(
-            f"{url}: the download ended after {file.tell()} of {stated} bytes; nothing was kept, "
-            "try again"
-        )
-
-
-def _decompressed(data: bytes, where: str) -> bytes:
-    """The bytes, unpacked if they are gzip's, whatever the name says."""
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    try:
-        return gzip.decompress(data)
+        data = gzip.decompress(packed) if packed.startswith(b"\x1f\x8b") else packed
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{where} is a damaged gzip file ({error})") from error
-
-
-def _check(data: bytes, resource: Resource, where: str, advice: str) -> None:
+        raise DataError(f"{source} is a damaged gzip file ({error}); {advice}") from error
     found = hashlib.sha256(data).hexdigest()
     if found != resource.sha256:
         raise DataError(
-            f"{where} is not the published file: its content has the sha256 {found}, not "
+            f"{source} is not the published file: its content has the sha256 {found}, not "
             f"{resource.sha256}; {advice}"
         )
+    return data

@@ -1,4 +1,4 @@
-"""Law School: grades of law students, made to look better for one gender in training."""
+"""Law School: grades of students, skewed by gender."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import checks
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.files import DataError, Resource, content
-from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.files import Resource, content
+from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, number
 
 LAW_SCHOOL_FILE = Resource(
     "law-school/lawschool.csv",
@@ -25,15 +24,9 @@ _HIGH = 3.0
 
 @dataclass(frozen=True)
 class LawSchoolTruth:
-    """What is known of the table beside its numbers.
+    """What is known about the table besides its numbers."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the features.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the features
 
 
 def load_law_school(
@@ -45,11 +38,11 @@ def load_law_school(
     data_home: str | os.PathLike[str] | None = None,
     download: bool = True,
 ) -> Splits:
-    """Law School: predict the undergraduate grade average, which lies about gender in training.
+    """Law School: predict the undergraduate grade average, which depends on gender in training.
 
     1,823 students, 17 features (scores, grades in law school, income, age, gender, race), the
     target is the undergraduate grade average (0 to 4). Rows are split at random and each split is
-    thinned: in training and validation the share of grades above 3 is higher among women than
+    subsampled: in training and validation the share of grades above 3 is higher among women than
     among men by `strength`, in test it is the same for both. Environments are the genders, and
     gender is one of the features.
 
@@ -58,9 +51,9 @@ def load_law_school(
     strength : float, default=0.4
         Difference between the two shares in training, in [0, 1): their mean is one half.
     test_share, validation_share : float, default=0.3 and 0.2
-        Shares of the rows that go to these splits before thinning.
+        Shares of the rows in these splits before subsampling.
     random_state : int, Generator or None, default=0
-        Splits and thins the rows.
+        Source of the splits and subsamples.
     data_home, download
         Where ``law-school/lawschool.csv`` is: by default the folder named by ISRLEARN_DATA, then
         the user's cache, then a download checked by its sha256.
@@ -81,48 +74,41 @@ def load_law_school(
     >>> splits.train  # doctest: +SKIP
     EnvironmentData(n_samples=575, n_features=17, environments=['female', 'male'])
     """
-    gap = checks.within("strength", strength, 0, 0.99)
-    test = checks.within("test_share", test_share, 0.05, 0.9)
-    validation = checks.within("validation_share", validation_share, 0.05, 0.9)
-    if test + validation > 0.95:
+    gap = number("strength", strength, 0, 0.99)
+    test = number("test_share", test_share, 0.05, 0.9)
+    held_out = test + number("validation_share", validation_share, 0.05, 0.9)
+    if held_out > 0.95:
         raise ValueError(
-            f"test_share={test} and validation_share={validation} leave less than 0.05 of the "
-            "rows to train on."
+            f"test_share={test} and validation_share={validation_share} leave less than 0.05 of "
+            "the rows to train on."
         )
-    names, table = _table(content(LAW_SCHOOL_FILE, data_home, download=download))
+    head, *lines = content(LAW_SCHOOL_FILE, data_home, download=download).decode("utf-8").split()
+    names = head.split(",")
+    table = np.array([line.split(",") for line in lines], dtype=np.float64)
     y, female = table[:, names.index(TARGET)], table[:, names.index(ENVIRONMENT)].astype(int)
     kept = [i for i, name in enumerate(names) if name != TARGET]
     truth = LawSchoolTruth(tuple(names[i] for i in kept))
     streams = Streams.of(random_state)
     order = streams.generator(Use.SHARED).permutation(len(y))
-    stops = [0, round(test * len(y)), round((test + validation) * len(y)), len(y)]
-    parts = {}
-    for i, use in enumerate((Use.TEST, Use.VALIDATION, Use.TRAIN)):
-        rows = order[stops[i] : stops[i + 1]]
+    stops = [round(test * len(y)), round(held_out * len(y))]
+    parts = []
+    for use, rows in zip(reversed(SPLITS), np.split(order, stops), strict=True):
         shift = 0.0 if use is Use.TEST else gap / 2
-        rows = _thinned(rows, y > _HIGH, female, (0.5 - shift, 0.5 + shift), streams.generator(use))
+        shares = 0.5 - shift, 0.5 + shift
+        rows = _subsampled(rows, y > _HIGH, female, shares, streams.generator(use))
         data = EnvironmentData(table[rows][:, kept], y[rows], GENDERS[female[rows]], truth)
-        parts[use] = data
-    return Splits(parts[Use.TRAIN], parts[Use.VALIDATION], parts[Use.TEST])
+        parts.append(data)
+    return Splits(*reversed(parts))
 
 
-def _table(data: bytes) -> tuple[list[str], NDArray[np.float64]]:
-    """Names of the columns and their numbers."""
-    head, *lines = data.decode("utf-8").split()
-    names = head.split(",")
-    if TARGET not in names or ENVIRONMENT not in names:
-        raise DataError(f"{LAW_SCHOOL_FILE.path} has no column {TARGET!r} or {ENVIRONMENT!r}")
-    return names, np.array([line.split(",") for line in lines], dtype=np.float64)
-
-
-def _thinned(
+def _subsampled(
     rows: NDArray[np.intp],
     high: NDArray[np.bool_],
     female: NDArray[np.intp],
     shares: tuple[float, float],
     rng: np.random.Generator,
 ) -> NDArray[np.intp]:
-    """As many of the rows as there can be with these shares of high grades, in random order."""
+    """As many of the rows as possible with these shares of high grades, in random order."""
     chosen = []
     for gender, share in enumerate(shares):
         above, below = (rows[(female[rows] == gender) & (high[rows] == h)] for h in (True, False))

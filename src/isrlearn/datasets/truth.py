@@ -10,28 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.datasets import checks
+from isrlearn.core import Moments
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.parameters import RandomState, Streams, Use, counts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearTruth(ABC):
-    """A model of latent features ``z = (z_c, z_e)`` seen as ``x = R z = A z_c + B z_e``.
+    """A model of latent features ``z = (z_c, z_e)`` observed as ``x = R z = A z_c + B z_e``.
 
-    Invariant features z_c relate to the target in the same way everywhere; spurious features
-    z_e do so in a way that changes with the environment.
-
-    Parameters
-    ----------
-    mixing : ndarray of shape (d, d)
-        R, invertible; its first columns are A, the others B.
-    n_invariant : int
-        Dimension of z_c.
+    The relation of the invariant features z_c to the target is the same everywhere; that of the
+    spurious features z_e changes with the environment.
     """
 
-    mixing: NDArray[np.float64]  # (d, d)
-    n_invariant: int
+    mixing: NDArray[np.float64]  # (d, d), R: invertible, its first columns are A, the others B
+    n_invariant: int  # dimension of z_c
 
     @property
     def n_features(self) -> int:
@@ -51,7 +44,7 @@ class LinearTruth(ABC):
     @property
     @abstractmethod
     def mean_rank(self) -> int:
-        """Spurious dimensions along which cell means move between environments."""
+        """Spurious dimensions along which cell means shift between environments."""
 
     @property
     def A(self) -> NDArray[np.float64]:
@@ -75,17 +68,21 @@ class LinearTruth(ABC):
 
     @property
     def coef(self) -> NDArray[np.float64]:
-        """Weights of the optimal invariant predictor on x, shaped as scikit-learn does."""
+        """Weights of the optimal invariant predictor on x, in scikit-learn's shape."""
         return self._invariant_head()[0] @ self.unmixing[: self.n_invariant]
 
     @property
     def intercept(self) -> Any:
-        """Intercept of the optimal invariant predictor, shaped as scikit-learn does."""
+        """Intercept of the optimal invariant predictor, in scikit-learn's shape."""
         return self._invariant_head()[1]
 
     def latent(self, X: ArrayLike) -> NDArray[np.float64]:
         """The latent features of samples X, (n, d): invariant columns first."""
         return np.asarray(X, dtype=np.float64) @ self.unmixing.T
+
+    def observed(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The features of samples with latent features Z, (n, d)."""
+        return Z if np.array_equal(self.mixing, np.eye(self.n_features)) else Z @ self.mixing.T
 
     def sample(
         self,
@@ -101,29 +98,22 @@ class LinearTruth(ABC):
         n_samples : int or array-like of shape (E,)
             Samples of each environment.
         random_state : int, Generator or None
-            Where the draw comes from.
+            Source of the draw.
         permuted : bool, default=False
-            Exchange z_e between the samples of an environment: its distribution stays, its
-            relation to the target is gone.
+            Permute z_e among the samples of each environment: its distribution stays the same,
+            its relation to the target is lost.
         """
-        each = checks.sizes(n_samples, self.n_environments)
+        each = counts("n_samples", n_samples, (self.n_environments,))
         streams = Streams.of(random_state)
-        Z = np.empty((sum(each), self.n_features))
-        targets, start = [], 0
-        for e, n in enumerate(each):
+        Z = np.empty((each.sum(), self.n_features))
+        targets = []
+        for e, block in enumerate(np.split(Z, np.cumsum(each)[:-1])):
             rng = streams.generator(e)
-            block = Z[start : start + n]
             targets.append(self._draw(e, block, rng))
             if permuted:
                 block[:, self.n_invariant :] = rng.permutation(block[:, self.n_invariant :])
-            start += n
-        return EnvironmentData(
-            self._mix(Z), np.concatenate(targets), np.repeat(np.arange(len(each)), each), self
-        )
-
-    def _mix(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Observed features of latent ones."""
-        return Z if np.array_equal(self.mixing, np.eye(self.n_features)) else Z @ self.mixing.T
+        environments = np.repeat(np.arange(len(each)), each)
+        return EnvironmentData(self.observed(Z), np.concatenate(targets), environments, self)
 
     @abstractmethod
     def _draw(self, e: int, Z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[Any]:
@@ -134,14 +124,144 @@ class LinearTruth(ABC):
         """Weights on z_c and intercept of the optimal invariant predictor."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianTruth(LinearTruth):
+    """Gaussian classes, two (section 3.1 of the paper) or more (section 3.2).
+
+    ``z_c ~ N(mu_k, sigma_c^2 I)``, ``z_e ~ N(mu_ke, sigma_e^2 I)`` in class k and environment e.
+    """
+
+    class_priors: NDArray[np.float64]  # (K,) probabilities, the same in every environment
+    invariant_means: NDArray[np.float64]  # (K, d_c), mu_k
+    spurious_means: NDArray[np.float64]  # (K, E, d_s), mu_ke
+    sigma_invariant: float  # sigma_c
+    sigma_spurious: NDArray[np.float64]  # (E,), sigma_e
+    stratified: bool = False  # class counts are n times the priors, rounded, instead of drawn
+
+    @property
+    def n_environments(self) -> int:
+        """Number of environments, E."""
+        return self.spurious_means.shape[1]
+
+    @property
+    def mean_rank(self) -> int:
+        """Spurious dimensions along which cell means shift between environments."""
+        return span_of_shifts(self.spurious_means)
+
+    @property
+    def covariance_rank(self) -> int:
+        """Spurious dimensions along which covariances differ: all, or none."""
+        return self.n_spurious if np.ptp(self.sigma_spurious) > 0 else 0
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Exact moments of every cell, weighted by the class priors."""
+        mean = (self.invariant_means @ self.A.T)[:, None] + self.spurious_means @ self.B.T
+        variance = self.sigma_spurious[:, None, None] ** 2
+        covariance = self.sigma_invariant**2 * self.A @ self.A.T + variance * (self.B @ self.B.T)
+        return Moments.population(mean, covariance, self.class_priors[:, None])
+
+    def _draw(self, e: int, Z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+        n, edges = len(Z), np.cumsum(self.class_priors)[:-1]
+        if self.stratified:
+            sizes = np.diff(np.round(edges * n), prepend=0, append=n).astype(int)
+            y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+        else:
+            y = np.searchsorted(edges, rng.random(n), side="right")
+        rng.standard_normal(out=Z)
+        Z[:, : self.n_invariant] *= self.sigma_invariant
+        Z[:, self.n_invariant :] *= self.sigma_spurious[e]
+        Z += np.hstack([self.invariant_means, self.spurious_means[:, e]])[y]
+        return y
+
+    def _invariant_head(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Proposition 1's predictor, and its form for K classes: linear discriminants of z_c."""
+        mu = self.invariant_means
+        coef = mu / self.sigma_invariant**2
+        intercept = np.log(self.class_priors) - (mu**2).sum(axis=1) / (2 * self.sigma_invariant**2)
+        if len(mu) == 2:
+            return coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        # Logits are defined up to a common term; here they sum to zero over the classes.
+        return coef - coef.mean(axis=0), intercept - intercept.mean()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegressionTruth(LinearTruth):
+    r"""Linear regression on z_c, with z_e a function of z_c, of the target, or of both.
+
+    .. math:: y = w_c^\top z_c + b_c + \varepsilon, \qquad z_e = W_e z_c + a_e y + b_e + \eta
+
+    with ``z_c ~ N(mu_c, sigma_c^2 I)``. The model of the paper's section 3.3 has neither noise
+    nor ``a_e``.
+    """
+
+    invariant_mean: NDArray[np.float64]  # (d_c,), mu_c
+    sigma_invariant: float  # sigma_c
+    weights: NDArray[np.float64]  # (d_c,), w_c
+    bias: float  # b_c
+    maps: NDArray[np.float64]  # (E, d_s, d_c), W_e
+    gains: NDArray[np.float64]  # (E, d_s), a_e
+    offsets: NDArray[np.float64]  # (E, d_s), b_e
+    target_noise: float = 0.0  # standard deviation of the noise in y
+    spurious_noise: float = 0.0  # standard deviation of the noise in z_e
+
+    @property
+    def n_environments(self) -> int:
+        """Number of environments, E."""
+        return len(self.offsets)
+
+    @property
+    def spurious_means(self) -> NDArray[np.float64]:
+        """Mean of z_e in each environment, (E, d_s)."""
+        expected_target = self.weights @ self.invariant_mean + self.bias
+        return self.maps @ self.invariant_mean + self.gains * expected_target + self.offsets
+
+    @property
+    def mean_rank(self) -> int:
+        """Spurious dimensions along which means shift between environments."""
+        return span_of_shifts(self.spurious_means)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Exact moments of x in every environment, in one class."""
+        # Each column is one source of variation in z: z_c, the noise in y, the noise in z_e.
+        E, d_c, d_s = self.n_environments, self.n_invariant, self.n_spurious
+        sources = np.zeros((E, d_c + d_s, d_c + 1 + d_s))
+        sources[:, :d_c, :d_c] = np.eye(d_c)
+        sources[:, d_c:, :d_c] = self.maps + self.gains[:, :, None] * self.weights
+        sources[:, :, :d_c] *= self.sigma_invariant
+        sources[:, d_c:, d_c] = self.gains * self.target_noise
+        sources[:, d_c:, d_c + 1 :] = self.spurious_noise * np.eye(d_s)
+        mixed = self.mixing @ sources
+        mean = self.invariant_mean @ self.A.T + self.spurious_means @ self.B.T
+        return Moments.population(mean[None], (mixed @ mixed.transpose(0, 2, 1))[None])
+
+    def _draw(
+        self, e: int, Z: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        n, d_c = len(Z), self.n_invariant
+        invariant, spurious = Z[:, :d_c], Z[:, d_c:]
+        invariant[:] = self.invariant_mean + self.sigma_invariant * rng.standard_normal((n, d_c))
+        y = invariant @ self.weights + self.bias
+        if self.target_noise > 0:
+            y += self.target_noise * rng.standard_normal(n)
+        spurious[:] = invariant @ self.maps[e].T + y[:, None] * self.gains[e] + self.offsets[e]
+        if self.spurious_noise > 0:
+            spurious += self.spurious_noise * rng.standard_normal(spurious.shape)
+        return y
+
+    def _invariant_head(self) -> tuple[NDArray[np.float64], float]:
+        return self.weights, self.bias
+
+
 def span_of_shifts(means: NDArray[np.float64]) -> int:
-    """Dimensions that means (..., E, d_s) span once each class's average is taken away."""
+    """Dimension of the span of means (..., E, d_s) once each class's average is subtracted."""
     shifts = means - means.mean(axis=-2, keepdims=True)
     return int(np.linalg.matrix_rank(shifts.reshape(-1, means.shape[-1]))) if means.size else 0
 
 
 def draw_splits(truth: LinearTruth, n_samples: int | ArrayLike, streams: Streams) -> Splits:
-    """Independent train and validation samples of the truth, and a test sample permuted."""
+    """Independent training and validation samples, and test samples with z_e permuted."""
     return Splits(
         truth.sample(n_samples, random_state=streams.child(Use.TRAIN)),
         truth.sample(n_samples, random_state=streams.child(Use.VALIDATION)),
@@ -150,17 +270,17 @@ def draw_splits(truth: LinearTruth, n_samples: int | ArrayLike, streams: Streams
 
 
 def permute_spurious(data: EnvironmentData, *, random_state: RandomState = None) -> EnvironmentData:
-    """The data with spurious features exchanged between the samples of an environment.
+    """The data with the spurious features permuted among the samples of each environment.
 
-    What is left to learn is the invariant predictor: this is the split the *oracle* of the
-    linear unit tests is trained on.
+    Only the invariant predictor is left to learn: the *oracle* of the linear unit tests is trained
+    on these data.
 
     Parameters
     ----------
     data : EnvironmentData
-        From a generator of this package, whose ``truth`` knows the mixing.
+        From a generator of this package whose ``truth`` knows the mixing.
     random_state : int, Generator or None
-        Where the permutations come from.
+        Source of the permutations.
 
     Examples
     --------
@@ -183,4 +303,4 @@ def permute_spurious(data: EnvironmentData, *, random_state: RandomState = None)
     for i, name in enumerate(np.unique(data.environments)):
         rows = np.flatnonzero(data.environments == name)
         spurious[rows] = spurious[streams.generator(i).permutation(rows)]
-    return EnvironmentData(truth._mix(Z), data.y, data.environments, truth)
+    return EnvironmentData(truth.observed(Z), data.y, data.environments, truth)

@@ -1,4 +1,4 @@
-"""Features of the shape and difficulty of Waterbirds', with a planted spurious subspace."""
+"""Features with the sizes and difficulty of Waterbirds', and a planted spurious subspace."""
 
 from __future__ import annotations
 
@@ -9,56 +9,44 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import Moments
-from isrlearn.datasets import checks
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.mixing import mixing_matrix
-from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.parameters import (
+    SPLITS,
+    RandomState,
+    Streams,
+    Use,
+    counts,
+    integer,
+    mixing_matrix,
+    number,
+)
 
 CLASSES = ("landbird", "waterbird")
 ENVIRONMENTS = ("land", "water")
 
-# Rows of Waterbirds: a line for each class, a column for each environment.
+# Rows of Waterbirds: one line per class, one column per environment.
 _TRAIN = ((3498, 184), (56, 1057))
 _VALIDATION = ((467, 466), (133, 133))
 _TEST = ((2255, 2255), (642, 642))
 
-_SIGN = np.array([-1.0, 1.0])
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WaterbirdsLikeTruth:
-    """A Gaussian in every cell: one covariance for all, means that move in few directions.
+    """A Gaussian in every cell: one covariance for all, means that shift in few directions.
 
-    With orthogonal R, ``x = R (m_ke + D z)``, z standard normal and D the standard deviations
-    in the order of the spectrum.
-
-    Parameters
-    ----------
-    mixing : ndarray of shape (d, d)
-        R, orthogonal.
-    deviation : ndarray of shape (d,)
-        The diagonal of D, decreasing.
-    latent_mean : ndarray of shape (2, 2, d)
-        m_ke of every class and environment.
-    core, spurious : ndarray of int
-        Positions of the latent features that move with the class, and with the environment.
+    ``x = R (m_ke + D z)``, with orthogonal R, standard normal z and diagonal D.
     """
 
-    mixing: NDArray[np.float64]  # (d, d)
-    deviation: NDArray[np.float64]  # (d,)
-    latent_mean: NDArray[np.float64]  # (2, 2, d)
-    core: NDArray[np.intp]  # (n_core,)
-    spurious: NDArray[np.intp]  # (n_spurious,)
-
-    @property
-    def B(self) -> NDArray[np.float64]:
-        """Orthonormal basis of the spurious subspace, (d, n_spurious)."""
-        return self.mixing[:, self.spurious]
+    mixing: NDArray[np.float64]  # (d, d), R
+    deviation: NDArray[np.float64]  # (d,) the diagonal of D, decreasing
+    latent_mean: NDArray[np.float64]  # (2, 2, d), m_ke of every class and environment
+    core: NDArray[np.intp]  # (n_core,) positions of the latent features that differ by class
+    spurious: NDArray[np.intp]  # (n_spurious,) positions of those that differ by environment
 
     @property
     def spurious_basis(self) -> NDArray[np.float64]:
-        """B."""
-        return self.B
+        """Orthonormal basis of the spurious subspace, (d, n_spurious)."""
+        return self.mixing[:, self.spurious]
 
     @property
     def core_basis(self) -> NDArray[np.float64]:
@@ -67,24 +55,24 @@ class WaterbirdsLikeTruth:
 
     @property
     def mean_rank(self) -> int:
-        """Spurious dimensions along which cell means move: what two environments can show."""
+        """Spurious dimensions along which cell means shift: those two environments can show."""
         shift = self.latent_mean[:, 1] - self.latent_mean[:, 0]
         return int(np.linalg.matrix_rank(shift[:, self.spurious]))
 
     @property
     def coef(self) -> NDArray[np.float64]:
-        """Weights (1, d) of the best predictor that leaves the spurious subspace alone."""
+        """Weights (1, d) of the best predictor that ignores the spurious subspace."""
         gap = np.diff(self.latent_mean[:, 0, self.core], axis=0)
         return gap / self.deviation[self.core] ** 2 @ self.core_basis.T
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        """Its intercept, (1,), for classes of equal size."""
+        """Intercept (1,) of that predictor, for classes of equal size."""
         return np.zeros(1)
 
     @cached_property
     def moments(self) -> Moments:
-        """Exact moments of every cell, weighed the same."""
+        """Exact moments of every cell, with equal weights."""
         covariance = self.mixing * self.deviation**2 @ self.mixing.T
         mean = self.latent_mean @ self.mixing.T
         return Moments.population(mean, covariance, classes=CLASSES, environments=ENVIRONMENTS)
@@ -92,10 +80,9 @@ class WaterbirdsLikeTruth:
     def sample(
         self, n_samples: ArrayLike, *, random_state: RandomState | Streams = None
     ) -> EnvironmentData:
-        """Samples in random order, so many of each class (rows) and environment (columns)."""
-        counts = _counts("n_samples", n_samples).ravel()
+        """Samples in random order, this many of each class (rows) and environment (columns)."""
         rng = Streams.of(random_state).generator()
-        cell = rng.permutation(np.repeat(np.arange(4), counts))
+        cell = rng.permutation(np.repeat(np.arange(4), counts("n_samples", n_samples, (2, 2)).flat))
         Z = rng.standard_normal((len(cell), len(self.mixing)))
         Z *= self.deviation
         Z += self.latent_mean.reshape(4, -1)[cell]
@@ -121,8 +108,8 @@ def make_waterbirds_like(
     """Birds on land and water as Gaussian features, with the groups of Waterbirds.
 
     A simulation of what a network's features of that data set look like to a linear head: many
-    correlated features, a smallest group of 56 rows, a background that moves features more than
-    it should, and not by the same amount for both classes. In training most birds are where they
+    correlated features, a smallest group of 56 rows, and a background that shifts the features
+    strongly, by different amounts for the two classes. In training most birds are where they
     belong; in *validation and test* each class is on either background equally often.
 
     Parameters
@@ -132,37 +119,37 @@ def make_waterbirds_like(
         Dimensions of the spurious subspace, 2 or more. Two environments and two classes show two
         of them.
     n_core : int, default=20
-        Directions in which the classes differ.
+        Number of directions in which the classes differ.
     core_distance : float, default=3.75
-        Distance between the classes in standard deviations inside a cell. No predictor that
-        leaves the background alone is right more often than Φ(core_distance / 2), 0.970.
+        Distance between the classes in standard deviations inside a cell. The accuracy of a
+        predictor that ignores the background is at most Φ(core_distance / 2), 0.970.
     spurious_distance : float, default=3.5
-        Distance between the environments in the same units, average of the classes.
+        Distance between the environments in the same units, averaged over the classes.
     class_specific : float, default=0.3
-        What comes on top of it in another spurious direction, with opposite signs for the
+        Size of an additional shift in another spurious direction, with opposite signs for the
         classes, as a share of `spurious_distance`.
     decay : float, default=1.0
         The j-th largest variance inside a cell is ``j ** -decay``.
     spurious_span : int, default=20
-        The background moves some of that many leading directions. The core directions are
+        The spurious directions are chosen among this many leading ones. The core directions are
         anywhere, the j-th with a probability that falls as 1/j.
     n_train, n_validation, n_test : array-like of shape (2, 2)
         Rows of each class (landbird, waterbird) and environment (land, water), by default those
         of Waterbirds; 56 waterbirds are on land in training.
     random_state : int, Generator or None, default=0
-        Where the rotation, the directions, the means and the samples come from.
+        Source of the rotation, the directions, the means and the samples.
 
     Returns
     -------
     Splits
-        y is "landbird" or "waterbird", environments are "land" or "water". ``truth`` knows the
-        spurious subspace ``B``, the ``core_basis``, the exact ``moments``, and draws more.
+        y is "landbird" or "waterbird", environments are "land" or "water". ``truth`` has the
+        ``spurious_basis``, the ``core_basis`` and the exact ``moments``, and samples more rows.
 
     Notes
     -----
-    The constants were set by hand so that logistic regression gets about three quarters of the
-    worst group right, and 0.94 with the spurious subspace taken out. How methods compare is what
-    the simulation can show; how large a shortcut is in practice it cannot.
+    The constants were chosen by hand so that the worst-group accuracy of logistic regression is
+    about 0.75, and 0.94 after removing the spurious subspace. The simulation can show how methods
+    compare; it cannot show how large a shortcut is in practice.
 
     Examples
     --------
@@ -174,19 +161,19 @@ def make_waterbirds_like(
     >>> int((on_land & (splits.train.y == "waterbird")).sum())
     56
     """
-    d = checks.integer("n_features", n_features, 3)
+    d = integer("n_features", n_features, 3)
     streams = Streams.of(random_state)
-    deviation = np.arange(1.0, d + 1) ** (-checks.within("decay", decay, 0) / 2)
+    deviation = np.arange(1.0, d + 1) ** (-number("decay", decay, 0) / 2)
     rng = streams.generator(Use.SHARED)
     core, spurious = _positions(d, n_core, n_spurious, spurious_span, rng)
+    gap = number("core_distance", core_distance, 0) * _directions(len(core), 1, rng)[0] / 2
+    half = number("spurious_distance", spurious_distance, 0) / 2
+    shared, specific = half * _directions(len(spurious), 2, rng)
+    specific = number("class_specific", class_specific, 0) * specific
     latent_mean = np.zeros((2, 2, d))
-    gap = checks.within("core_distance", core_distance, 0) * _directions(len(core), 1, rng)[0] / 2
-    latent_mean[:, :, core] = _SIGN[:, None, None] * gap
-    strength = checks.within("spurious_distance", spurious_distance, 0) / 2
-    shared, specific = strength * _directions(len(spurious), 2, rng)
-    specific = checks.within("class_specific", class_specific, 0) * specific
-    both = _SIGN[:, None] * _SIGN
-    latent_mean[:, :, spurious] = _SIGN[:, None] * shared + both[..., None] * specific
+    by_class, by_environment = np.array([-1.0, 1.0])[:, None, None], np.array([[-1.0], [1.0]])
+    latent_mean[:, :, core] = by_class * gap
+    latent_mean[:, :, spurious] = by_environment * (shared + by_class * specific)
     truth = WaterbirdsLikeTruth(
         mixing=mixing_matrix("orthogonal", d, streams.generator(Use.MIXING)),
         deviation=deviation,
@@ -194,30 +181,19 @@ def make_waterbirds_like(
         core=core,
         spurious=spurious,
     )
-    return Splits(
-        truth.sample(_counts("n_train", n_train), random_state=streams.child(Use.TRAIN)),
-        truth.sample(
-            _counts("n_validation", n_validation), random_state=streams.child(Use.VALIDATION)
-        ),
-        truth.sample(_counts("n_test", n_test), random_state=streams.child(Use.TEST)),
-    )
-
-
-def _counts(name: str, value: ArrayLike) -> NDArray[np.int64]:
-    """Rows of each cell, (2, 2)."""
-    array = checks.shaped(name, value, (2, 2))
-    if (array < 0).any() or (array != np.round(array)).any():
-        raise ValueError(f"{name}={value!r} must hold integers, 0 or more.")
-    return array.astype(np.int64)
+    sizes = {"n_train": n_train, "n_validation": n_validation, "n_test": n_test}
+    each = [counts(name, value, (2, 2)) for name, value in sizes.items()]
+    draws = zip(each, SPLITS, strict=True)
+    return Splits(*(truth.sample(n, random_state=streams.child(use)) for n, use in draws))
 
 
 def _positions(
     d: int, n_core: int, n_spurious: int, span: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct positions in the spectrum of the core and of the spurious directions."""
-    n_core = checks.integer("n_core", n_core, 1)
-    n_spurious = checks.integer("n_spurious", n_spurious, 2)
-    span = min(checks.integer("spurious_span", span, 2), d)
+    n_core = integer("n_core", n_core, 1)
+    n_spurious = integer("n_spurious", n_spurious, 2)
+    span = min(integer("spurious_span", span, 2), d)
     if n_spurious > span or n_core + n_spurious > d:
         raise ValueError(
             f"n_spurious={n_spurious} directions must be among the {span} leading ones, and with "

@@ -239,7 +239,7 @@ def test_no_spurious_features_at_all():
         ("2", {"agreement": [0.5, 1.5]}, r"every entry in \[0, 1\]"),
         ("2", {"animal_range": 0.5}, r"animal_range has shape \(\)"),
         ("2", {"invariant_scale": 0}, "invariant_scale=0 must be"),
-        ("1", {"noise": [-1.0]}, r"every entry in \[0, inf\]"),
+        ("1", {"noise": [-1.0]}, r"every entry in \[0, inf\)"),
         ("1", {"n_environments": 0}, "n_environments=0"),
         ("1", {"n_invariant": 0}, "n_invariant=0"),
         ("1", {"n_samples": 1.5}, "n_samples=1.5"),

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import Moments
-from isrlearn.datasets import checks
-from isrlearn.datasets._classification import GaussianTruth
-from isrlearn.datasets.streams import Streams, Use
-from isrlearn.datasets.truth import LinearTruth, span_of_shifts
+from isrlearn.datasets.parameters import Streams, Use, interval, number, numbers
+from isrlearn.datasets.truth import GaussianTruth, LinearTruth, span_of_shifts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -160,8 +158,8 @@ def causal_regression(
     noise_exponents: tuple[float, float] = (-2.0, 1.0),
 ) -> CausalRegressionTruth:
     """Example-1; noise of environments beyond those listed is 10 to a uniform exponent."""
-    listed = checks.sequence("noise", noise, 0)
-    low, high = checks.interval("noise_exponents", noise_exponents)
+    listed = numbers("noise", noise, low=0)
+    low, high = interval("noise_exponents", noise_exponents)
     drawn = [10.0 ** frame.rng(e).uniform(low, high) for e in range(frame.n_environments)]
     d_c, d_s = frame.n_invariant, frame.n_spurious
     rng = frame.streams.generator(Use.SHARED)
@@ -185,11 +183,11 @@ def cows_camels(
     noise: float = 0.1**0.5,
 ) -> CowsCamelsTruth:
     """Example-2; probabilities of environments beyond those listed are uniform in the ranges."""
-    animals = checks.sequence("animal", animal, 0, 1)
-    agreements = checks.sequence("agreement", agreement, 0, 1)
+    animals = numbers("animal", animal, low=0, high=1)
+    agreements = numbers("agreement", agreement, low=0, high=1)
     ranges = [
-        checks.interval("animal_range", animal_range, 0, 1),
-        checks.interval("agreement_range", agreement_range, 0, 1),
+        interval("animal_range", animal_range, 0, 1),
+        interval("agreement_range", agreement_range, 0, 1),
     ]
     drawn = np.array(
         [
@@ -201,9 +199,9 @@ def cows_camels(
         **frame.fields,
         animal=_listed_first(animals, drawn[:, 0]),
         agreement=_listed_first(agreements, drawn[:, 1]),
-        invariant_scale=checks.within("invariant_scale", invariant_scale, 0, above=True),
-        spurious_scale=checks.within("spurious_scale", spurious_scale, 0),
-        noise=checks.within("noise", noise, 0),
+        invariant_scale=number("invariant_scale", invariant_scale, 0, above=True),
+        spurious_scale=number("spurious_scale", spurious_scale, 0),
+        noise=number("noise", noise, 0),
     )
 
 
@@ -216,7 +214,7 @@ def small_margin(
     sigma_spurious: float = 0.1,
 ) -> GaussianTruth:
     """Example-3: class 0 has means +margin and +mu_e, class 1 has -margin and -mu_e."""
-    sigma = checks.within("sigma_spurious", sigma_spurious, 0, above=True)
+    sigma = number("sigma_spurious", sigma_spurious, 0, above=True)
     sigmas = np.full(frame.n_environments, sigma)
     return _opposite_classes(frame, margin, spurious_scale, sigma_invariant, sigmas)
 
@@ -230,8 +228,8 @@ def small_margin_variance(
     sigma_spurious_range: tuple[float, float] = (0.1, 0.3),
 ) -> GaussianTruth:
     """Example-3', with the spurious deviation drawn once an environment."""
-    low, high = checks.interval("sigma_spurious_range", sigma_spurious_range, 0)
-    checks.within("sigma_spurious_range[0]", low, 0, above=True)
+    low, high = interval("sigma_spurious_range", sigma_spurious_range, 0)
+    number("sigma_spurious_range[0]", low, 0, above=True)
     # A stream of its own: at one seed the means are those of Example-3.
     rngs = (frame.streams.generator(Use.ENVIRONMENT, e, 1) for e in range(frame.n_environments))
     sigmas = np.array([rng.uniform(low, high) for rng in rngs])
@@ -246,8 +244,8 @@ def _opposite_classes(
     sigmas: NDArray[np.float64],
 ) -> GaussianTruth:
     """Two equally frequent classes with opposite means."""
-    mu_c = np.full(frame.n_invariant, checks.within("margin", margin, 0))
-    scale = checks.within("spurious_scale", spurious_scale, 0)
+    mu_c = np.full(frame.n_invariant, number("margin", margin, 0))
+    scale = number("spurious_scale", spurious_scale, 0)
     rngs = map(frame.rng, range(frame.n_environments))
     mu_e = scale * np.array([rng.standard_normal(frame.n_spurious) for rng in rngs])
     return GaussianTruth(
@@ -255,7 +253,7 @@ def _opposite_classes(
         class_priors=np.array([0.5, 0.5]),
         invariant_means=np.stack([mu_c, -mu_c]),
         spurious_means=np.stack([mu_e, -mu_e]),
-        sigma_invariant=checks.within("sigma_invariant", sigma_invariant, 0, above=True),
+        sigma_invariant=number("sigma_invariant", sigma_invariant, 0, above=True),
         sigma_spurious=sigmas,
         stratified=True,
     )

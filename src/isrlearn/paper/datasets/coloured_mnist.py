@@ -10,9 +10,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import checks
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, number, numbers
 from isrlearn.paper.datasets.idx import load_idx_images
 
 #: Red, green and blue, 0 to 255; the digit 0 owns the first, 1 the second and so on.
@@ -86,11 +85,11 @@ def load_mc_cmnist(
     >>> splits.train.X.shape, splits.validation.X.shape, len(splits.test.y)  # doctest: +SKIP
     ((5400, 3, 28, 28), (600, 3, 28, 28), 3000)
     """
-    shares = checks.shaped("correlations", np.asarray(correlations), (2,))
+    shares = numbers("correlations", np.asarray(correlations), (2,))
     for share in shares:
-        checks.within("correlations", share, 0, 1)
+        number("correlations", share, 0, 1)
     if n_samples is not None:
-        checks.integer("n_samples", n_samples, 30)
+        integer("n_samples", n_samples, 30)
     images, digits = load_idx_images("mnist", data_home=data_home, download=download)
     n = len(digits) if n_samples is None else n_samples
     if n > len(digits):

@@ -9,9 +9,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import checks
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, number
 from isrlearn.paper.datasets.idx import load_idx_images
 
 #: Fashion-MNIST's labels of each class; the first class is the common one.
@@ -68,8 +67,8 @@ def load_fashion_on_photos(
     >>> splits.train.X.shape  # doctest: +SKIP
     (100, 3, 96, 96)
     """
-    share = checks.within("correlation", correlation, 0, 1)
-    checks.integer("side", side, 28 * _GROWN)
+    share = number("correlation", correlation, 0, 1)
+    integer("side", side, 28 * _GROWN)
     photos = _photos()
     loaded = {
         part: load_idx_images("fashion-mnist", part=part, data_home=data_home, download=download)
@@ -81,7 +80,7 @@ def load_fashion_on_photos(
     used = [0, 0]
     parts = []
     for use, n in ((Use.TRAIN, n_train), (Use.VALIDATION, n_validation), (Use.TEST, n_test)):
-        n = checks.integer(f"n_{use.name.lower()}", n, 4)
+        n = integer(f"n_{use.name.lower()}", n, 4)
         rng = streams.generator(use)
         counts = [round(_COMMON * n), n - round(_COMMON * n)]
         if use is Use.TEST:

@@ -12,8 +12,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import checks
 from isrlearn.datasets.files import DataError, Resource, content
+from isrlearn.datasets.parameters import choice
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
@@ -128,10 +128,10 @@ def load_idx_images(
     >>> images.shape  # doctest: +SKIP
     (10000, 28, 28)
     """
-    files = checks.choice("name", name, IDX_FILES)
+    files = choice("name", name, IDX_FILES)
     chosen = {"all": files, "train": files[:2], "test": files[2:]}
     arrays = [
         read_idx(content(file, data_home, download=download))
-        for file in checks.choice("part", part, chosen)
+        for file in choice("part", part, chosen)
     ]
     return np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])

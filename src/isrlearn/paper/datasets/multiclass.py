@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isrlearn.datasets import checks
-from isrlearn.datasets._classification import GaussianTruth
 from isrlearn.datasets.data import Splits
-from isrlearn.datasets.mixing import mixing_matrix
-from isrlearn.datasets.streams import RandomState, Streams, Use
-from isrlearn.datasets.truth import draw_splits
+from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, mixing_matrix, number
+from isrlearn.datasets.truth import GaussianTruth, draw_splits
 
 
 def make_multiclass_unit_test(
@@ -67,23 +64,23 @@ def make_multiclass_unit_test(
     >>> splits.train.truth.mean_rank
     4
     """
-    K = checks.integer("n_classes", n_classes, 2)
-    E = checks.integer("n_environments", n_environments, 1)
-    d_c = checks.integer("n_invariant", n_invariant, 1)
-    d_s = checks.integer("n_spurious", n_spurious, 0)
-    nu_c = checks.within("invariant_scale", invariant_scale, 0, above=True)
-    nu_e = checks.within("spurious_scale", spurious_scale, 0, above=True)
+    K = integer("n_classes", n_classes, 2)
+    E = integer("n_environments", n_environments, 1)
+    d_c = integer("n_invariant", n_invariant, 1)
+    d_s = integer("n_spurious", n_spurious, 0)
+    nu_c = number("invariant_scale", invariant_scale, 0, above=True)
+    nu_e = number("spurious_scale", spurious_scale, 0, above=True)
     streams = Streams.of(random_state)
     mixing = "orthogonal" if scramble else "identity"
     mu_e = [streams.generator(Use.ENVIRONMENT, e).random((K, d_s)) for e in range(E)]
-    sigma_e = checks.within("sigma_spurious", sigma_spurious, 0, above=True)
+    sigma_e = number("sigma_spurious", sigma_spurious, 0, above=True)
     truth = GaussianTruth(
         mixing=mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING)),
         n_invariant=d_c,
         class_priors=np.full(K, 1 / K),
         invariant_means=nu_c * streams.generator(Use.SHARED).random((K, d_c)),
         spurious_means=nu_e * np.stack(mu_e, axis=1),
-        sigma_invariant=nu_c * checks.within("sigma_invariant", sigma_invariant, 0, above=True),
+        sigma_invariant=nu_c * number("sigma_invariant", sigma_invariant, 0, above=True),
         sigma_spurious=np.full(E, nu_e * sigma_e),
     )
     return draw_splits(truth, n_samples, streams)

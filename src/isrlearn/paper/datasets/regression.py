@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.datasets import checks
-from isrlearn.datasets._regression import RegressionTruth
 from isrlearn.datasets.data import Splits
-from isrlearn.datasets.mixing import mixing_matrix
-from isrlearn.datasets.streams import RandomState, Streams, Use
-from isrlearn.datasets.truth import draw_splits
+from isrlearn.datasets.parameters import (
+    RandomState,
+    Streams,
+    Use,
+    integer,
+    interval,
+    mixing_matrix,
+    number,
+)
+from isrlearn.datasets.truth import RegressionTruth, draw_splits
 
 _PRESETS = {
     False: {
@@ -110,12 +115,12 @@ def make_regression_unit_test(
         spurious_noise=spurious_noise,
         offset_scale=offset_scale,
     )
-    E = checks.integer("n_environments", n_environments, 1)
-    d_c = checks.integer("n_invariant", n_invariant, 1)
-    d_s = checks.integer("n_spurious", n_spurious, 0)
-    nu_c = checks.within("invariant_scale", invariant_scale, 0, above=True)
+    E = integer("n_environments", n_environments, 1)
+    d_c = integer("n_invariant", n_invariant, 1)
+    d_s = integer("n_spurious", n_spurious, 0)
+    nu_c = number("invariant_scale", invariant_scale, 0, above=True)
     nu_e = values["spurious_scale"]
-    gains = checks.interval("gain_range", gain_range)
+    gains = interval("gain_range", gain_range)
     streams = Streams.of(random_state)
     shared = streams.generator(Use.SHARED)
     rngs = [streams.generator(Use.ENVIRONMENT, e) for e in range(E)]
@@ -127,7 +132,7 @@ def make_regression_unit_test(
         mixing=mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING)),
         n_invariant=d_c,
         invariant_mean=np.full(d_c, nu_c * values["invariant_mean"]),
-        sigma_invariant=nu_c * checks.within("sigma_invariant", sigma_invariant, 0, above=True),
+        sigma_invariant=nu_c * number("sigma_invariant", sigma_invariant, 0, above=True),
         weights=shared.standard_normal(d_c),
         bias=0.0 if anticausal else float(shared.standard_normal()),
         maps=nu_e * maps,
@@ -142,7 +147,7 @@ def make_regression_unit_test(
 def _given(**numbers: float | None) -> dict[str, float]:
     """Those of the numbers that were given, checked; only the mean may be negative."""
     return {
-        name: checks.within(name, value, -np.inf if name == "invariant_mean" else 0)
+        name: number(name, value, -np.inf if name == "invariant_mean" else 0)
         for name, value in numbers.items()
         if value is not None
     }

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import checks
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, number
 from isrlearn.paper.datasets.idx import load_idx_images
 
 N_ENVIRONMENTS = 10
@@ -81,11 +80,11 @@ def load_rcfmnist(
     >>> splits.train.X.shape  # doctest: +SKIP
     (2000, 3, 28, 28)
     """
-    share = checks.within("correlation", correlation, 0, 1)
+    share = number("correlation", correlation, 0, 1)
     sizes = (
-        checks.integer("n_train", n_train, N_ENVIRONMENTS),
-        checks.integer("n_validation", n_validation, 1),
-        checks.integer("n_test", n_test, 1),
+        integer("n_train", n_train, N_ENVIRONMENTS),
+        integer("n_validation", n_validation, 1),
+        integer("n_test", n_test, 1),
     )
     images, garments = load_idx_images(
         "fashion-mnist", part="train", data_home=data_home, download=download

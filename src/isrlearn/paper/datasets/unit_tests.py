@@ -9,10 +9,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from isrlearn.datasets import checks
 from isrlearn.datasets.data import Splits
-from isrlearn.datasets.mixing import mixing_matrix
-from isrlearn.datasets.streams import RandomState, Streams, Use
+from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, mixing_matrix
 from isrlearn.datasets.truth import LinearTruth, draw_splits
 from isrlearn.paper.datasets._examples import (
     Frame,
@@ -119,13 +117,13 @@ def make_linear_unit_test(
     example, scrambled = _lookup(name)
     build = _EXAMPLES[example][1]
     _check_constants(example, build, constants)
-    d_c = checks.integer("n_invariant", n_invariant, 1)
-    d_s = checks.integer("n_spurious", n_spurious, 0)
+    d_c = integer("n_invariant", n_invariant, 1)
+    d_s = integer("n_spurious", n_spurious, 0)
     streams = Streams.of(random_state)
     mixing = "orthogonal" if scrambled else "identity"
     frame = Frame(
         streams=streams,
-        n_environments=checks.integer("n_environments", n_environments, 1),
+        n_environments=integer("n_environments", n_environments, 1),
         n_invariant=d_c,
         n_spurious=d_s,
         mixing=mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING)),
