@@ -234,8 +234,11 @@ def test_predictions_go_to_known_formats(data, tmp_path):
     reg = ISRRegressor().fit(X, y.astype(float), environments=e)
     assert write_predictions(reg, X, tmp_path / "p.csv") == N
     np.testing.assert_array_equal(read_table(tmp_path / "p.csv").X[:, 0], reg.predict(X))
-    with pytest.raises(ValueError, match=r"\.csv, \.tsv, \.parquet; this one ends in '\.npz'"):
-        write_predictions(reg, X, tmp_path / "p.npz")
+    assert write_predictions(reg, X, tmp_path / "p.npz") == N
+    with np.load(tmp_path / "p.npz") as columns:
+        np.testing.assert_array_equal(columns["prediction"], reg.predict(X))
+    with pytest.raises(ValueError, match=r"\.csv, .*\.npz; this one ends in '\.xlsx'"):
+        write_predictions(reg, X, tmp_path / "p.xlsx")
 
 
 def test_columns_must_be_those_of_the_fit(data, tmp_path):

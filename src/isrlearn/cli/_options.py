@@ -34,8 +34,14 @@ def environment(*, required: bool) -> Callable[[Any], Any]:
 
 
 def features(text: str) -> Callable[[Any], Any]:
-    """The option that names feature columns."""
-    return click.option("--features", multiple=True, metavar="COLUMNS", help=text)
+    """The option that names feature columns; several are joined by commas."""
+    return click.option(
+        "--features",
+        multiple=True,
+        metavar="COLUMNS",
+        help=text,
+        callback=lambda context, parameter, given: ",".join(given) or None,
+    )
 
 
 def out(text: str, *, required: bool = True) -> Callable[[Any], Any]:

@@ -21,8 +21,8 @@ from isrlearn.datasets import (
 )
 from isrlearn.datasets.files import Resource, content, located
 from isrlearn.datasets.law_school import LAW_SCHOOL_FILE
-from isrlearn.io._write import write_columns
 from isrlearn.io.files import atomic_write
+from isrlearn.io.write import write_columns
 from isrlearn.paper.datasets import (
     LINEAR_UNIT_TESTS,
     load_celeba,

@@ -29,7 +29,7 @@ def diagnose(
     table: Path,
     label: str,
     environment: str,
-    features: tuple[str, ...],
+    features: str | None,
     labels: Path | None,
     task: str,
     level: float,
@@ -47,7 +47,7 @@ def diagnose(
             table,
             label=label,
             environment=environment,
-            features=features or None,
+            features=features,
             labels=labels,
         )
         found = diagnose_table(rows, task=task, level=level, random_state=seed)

@@ -32,7 +32,7 @@ def evaluate(
     label: str | None,
     environment: str | None,
     labels: Path | None,
-    features: tuple[str, ...],
+    features: str | None,
     baseline: Path | None,
     metric: str | None,
     as_json: bool,
@@ -51,7 +51,7 @@ def evaluate(
         names: dict[str, Any] = {
             "label": label,
             "environment": environment,
-            "features": features or None,
+            "features": features,
         }
         rows = labelled_table_for(saved, table, labels=labels, **names)
         train = None if baseline is None else labelled_table_for(saved, baseline, **names)

@@ -100,7 +100,7 @@ def fit(
     table: Path,
     label: str,
     environment: str,
-    features: tuple[str, ...],
+    features: str | None,
     labels: Path | None,
     task: str,
     validation: Path | None,
@@ -148,7 +148,7 @@ def fit(
             validation,
             label=label,
             environment=environment,
-            features=features or None,
+            features=features,
             labels=labels,
             stream=engine == "dask",
         )

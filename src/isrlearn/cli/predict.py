@@ -16,7 +16,7 @@ from isrlearn.cli._console import JSON, show, working
 @options.features("Columns in the model's order, for a model that knows no names.")
 @options.out("Table to write: .csv, .parquet or .npz.")
 @JSON
-def predict(model: Path, table: Path, features: tuple[str, ...], out: Path, as_json: bool) -> None:
+def predict(model: Path, table: Path, features: str | None, out: Path, as_json: bool) -> None:
     """Predict a label for every row of a table.
 
     Features are found by name, in any order; no label or environment is needed. What is written
@@ -26,14 +26,14 @@ def predict(model: Path, table: Path, features: tuple[str, ...], out: Path, as_j
     """
     from isrlearn.cli.workflow import predict_table, table_for
     from isrlearn.io import read_model, write_columns
-    from isrlearn.io._write import check_suffix
     from isrlearn.io.files import check_writable
+    from isrlearn.io.write import check_format
 
-    check_suffix(out)
+    check_format(out)
     check_writable(out)
     with working(f"Predicting {table}"):
         saved = read_model(model)
-        columns = predict_table(saved, table_for(saved, table, features=features or None))
+        columns = predict_table(saved, table_for(saved, table, features=features))
         write_columns(out, columns)
     n = len(columns["prediction"])
     record = {"rows": n, "columns": list(columns), "out": str(out)}

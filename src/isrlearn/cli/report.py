@@ -35,7 +35,7 @@ def report(
     label: str | None,
     environment: str | None,
     labels: Path | None,
-    features: tuple[str, ...],
+    features: str | None,
     out: Path,
     as_json: bool,
 ) -> None:
@@ -59,7 +59,7 @@ def report(
         names: dict[str, Any] = {
             "label": label,
             "environment": environment,
-            "features": features or None,
+            "features": features,
         }
         rows = labelled_table_for(saved, table, labels=labels, **names)
         fitted = None if train is None else labelled_table_for(saved, train, **names)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from isrlearn.io.predictions import for_arrays
+from isrlearn.io.write import for_arrays
 
 
 def predict(estimator: Any, X: Any) -> Any:

@@ -1,12 +1,11 @@
 """Files: tables of features, model files, exports."""
 
 from isrlearn.io._state import TRUSTED_TYPES
-from isrlearn.io._write import write_columns
 from isrlearn.io.errors import ModelFileError, TableError
 from isrlearn.io.export import export_model, export_numpy, export_onnx, export_torch
 from isrlearn.io.model import ModelFile, load, read_model, save
-from isrlearn.io.predictions import write_predictions
 from isrlearn.io.tables import Table, read_table
+from isrlearn.io.write import write_columns, write_predictions
 
 __all__ = [
     "TRUSTED_TYPES",

@@ -1,4 +1,4 @@
-"""Tables as Parquet files: a column a feature, or columns of lists of one length."""
+"""Tables as Parquet files: one column per feature, or columns of lists of one length."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.io._source import BLOCK_BYTES, Source, as_text, check_room, objects
+from isrlearn.core.rows import Rows
+from isrlearn.io._source import BLOCK_BYTES, Source, checked_labels, numbered, objects
 from isrlearn.io.errors import TableError, reading, shown
 
 #: Limits on what a damaged footer can make the parser allocate.
@@ -32,176 +33,97 @@ def pyarrow() -> Any:
 class ParquetTable(Source):
     """A Parquet file; a column "v" of lists of length m gives the columns v_0, …, v_(m-1)."""
 
-    named = True
-
     def __init__(self, path: Path) -> None:
-        pa = pyarrow()
-        self.path, self._types = path, pa.types
-        with reading(path, "Parquet"), self._opened() as file:
-            schema = file.schema_arrow
-            self._n = file.metadata.num_rows
-            self._check_names(schema.names)
-            self._place: dict[str, tuple[str, int | None]] = {}
-            groups: dict[str, tuple[str, ...]] = {}
-            for field in schema:
-                width = self._width(file, field)
-                if width is None:
-                    self._place[field.name] = (field.name, None)
-                    continue
-                names = tuple(f"{field.name}_{i}" for i in range(width))
-                groups[field.name] = names
-                self._place |= {name: (field.name, i) for i, name in enumerate(names)}
-            self._schema, self.groups = schema, groups
-        self.columns = self.features = tuple(self._place)
+        self.path, self._types = path, pyarrow().types
+        with reading(path, "Parquet"), self.open() as file:
+            self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
+            if not self.schema.names or not self.n_rows:
+                raise TableError(
+                    f"{path}: there are {len(self.schema.names)} columns and {self.n_rows} rows"
+                )
+            self.check_names(self.schema.names)
+            widths = {field.name: self._width(file, field) for field in self.schema}
+        self.groups = {v: numbered(f"{v}_", m) for v, m in widths.items() if m is not None}
+        #: Column of the file, and place in its lists, of each of our columns.
+        self.place: dict[str, tuple[str, int | None]] = {}
+        for column in widths:
+            if column in self.groups:
+                self.place |= {name: (column, i) for i, name in enumerate(self.groups[column])}
+            else:
+                self.place[column] = (column, None)
+        self.columns = self.features = tuple(self.place)
 
-    def _opened(self, **options: Any) -> Any:
-        return pyarrow().parquet.ParquetFile(
-            self.path,
-            **options,
-            thrift_string_size_limit=_THRIFT_LIMIT,
-            thrift_container_size_limit=_THRIFT_LIMIT,
-        )
-
-    def _check_names(self, names: list[str]) -> None:
-        if not names or not self._n:
-            raise TableError(f"{self.path}: there are {len(names)} columns and {self._n} rows")
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise TableError(f"{self.path}: two columns are named {shown(name)}")
-            seen.add(name)
+    def open(self, **options: Any) -> Any:
+        """The file for pyarrow, with limits on what it may allocate."""
+        limits = {"thrift_string_size_limit": _THRIFT_LIMIT}
+        limits["thrift_container_size_limit"] = _THRIFT_LIMIT
+        return pyarrow().parquet.ParquetFile(self.path, **options, **limits)
 
     def _width(self, file: Any, field: Any) -> int | None:
-        """Length of the lists of a column; None if it holds no lists."""
+        """Length of the lists of a column; None if it does not hold lists."""
         kind = field.type
         if self._types.is_fixed_size_list(kind):
-            return self._checked_width(field.name, int(kind.list_size))
-        if not (self._types.is_list(kind) or self._types.is_large_list(kind)):
+            width = int(kind.list_size)
+        elif self._types.is_list(kind) or self._types.is_large_list(kind):
+            # Most writers store lists of any length; the first one says how long all must be.
+            batch = next(file.iter_batches(batch_size=1, columns=[field.name]))
+            width = len(batch.column(0)[0].as_py() or [])
+        else:
             return None
-        # Most writers know lists of any length only; the first one says how long all must be.
-        batch = next(file.iter_batches(batch_size=1, columns=[field.name]))
-        first = batch.column(0)[0].as_py()
-        return self._checked_width(field.name, len(first or []))
-
-    def _checked_width(self, column: str, width: int) -> int:
         if not 1 <= width <= _WIDEST:
             raise TableError(
-                f"{self.path}: the lists of column {shown(column)} must have from 1 to {_WIDEST} "
-                f"numbers; the first has {width}"
+                f"{self.path}: the lists of column {shown(field.name)} must have from 1 to "
+                f"{_WIDEST} numbers; the first has {width}"
             )
         return width
 
-    def read(
-        self, features: Sequence[str], labels: Sequence[str]
-    ) -> tuple[NDArray, dict[str, NDArray]]:
-        """Features in one array, filled block by block; labels as they are."""
+    def read(self, features: Sequence[str], labels: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """Features as rows to be decoded when they are used; labels as they are."""
         with reading(self.path, "Parquet"):
-            dtype = self._dtype(features)
-            check_room(self._n * len(features) * np.dtype(dtype).itemsize, self.path)
-            X = np.empty((self._n, len(features)), dtype=dtype)
-            kept: dict[str, list[Any]] = {name: [] for name in labels}
-            n = 0
-            for batch in self._batches(features, labels):
-                rows = slice(n, n + len(batch))
-                if rows.stop > self._n:
-                    break
-                self._fill(X[rows], batch, features, n)
-                for name, parts in kept.items():
-                    parts.append(batch.column(name))
-                n += len(batch)
-            if n != self._n:
-                raise TableError(f"{self.path}: it says {self._n} rows and holds {n}")
-            return X, {name: self._labels(parts, name) for name, parts in kept.items()}
+            kept: dict[str, NDArray] = {}
+            if labels:
+                # A long label that repeats is kept once.
+                with self.open(read_dictionary=list(labels)) as file:
+                    table = file.read(columns=list(labels), use_threads=False)
+                kept = {name: self._labels(table.column(name), name) for name in labels}
+            return ParquetRows(self, features), kept
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows the file says it has."""
-        return self._n
-
-    def dtype_of(self, features: Sequence[str]) -> type[np.floating]:
+    def dtype(self, features: Sequence[str]) -> np.dtype:
         """float32 where every column is that or half of it, else float64."""
-        return self._dtype(features)
-
-    def rows(self, features: Sequence[str]) -> Any:
-        """The features, decoded some rows at a time."""
-        from isrlearn.io._rows import ParquetRows
-
-        return ParquetRows(self, features)
-
-    def batches_from(self, start: int, features: Sequence[str]) -> tuple[int, Iterator[NDArray]]:
-        """Rows from the row group that holds a row on, and the number of the first of them."""
-        with self._opened() as file:
-            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        ends = np.cumsum(sizes)
-        group = int(np.searchsorted(ends, start, side="right"))
-        before = int(ends[group - 1]) if group else 0
-        return before, self._filled(features, list(range(group, len(sizes))), before)
-
-    def _filled(self, features: Sequence[str], groups: list[int], n: int) -> Iterator[NDArray]:
-        dtype = self._dtype(features)
-        for batch in self._batches(features, [], row_groups=groups):
-            out = np.empty((len(batch), len(features)), dtype=dtype)
-            self._fill(out, batch, features, n)
-            n += len(batch)
-            yield out
-
-    def _batches(
-        self, features: Sequence[str], labels: Sequence[str], **options: Any
-    ) -> Iterator[Any]:
-        needed = list(dict.fromkeys(self._place[name][0] for name in [*features, *labels]))
-        size = max(1024, BLOCK_BYTES // (8 * max(1, len(features))))
-        # Labels repeat: each is kept once, however long it is.
-        with self._opened(read_dictionary=list(labels)) as file:
-            yield from file.iter_batches(
-                batch_size=size, columns=needed, use_threads=False, **options
-            )
-
-    def _dtype(self, features: Sequence[str]) -> type[np.floating]:
-        """float32 where every column is that or half of it, else float64."""
-        found: type[np.floating] = np.float32
-        for column in dict.fromkeys(self._place[name][0] for name in features):
-            kind = self._schema.field(column).type
+        types, narrow = self._types, True
+        for column in dict.fromkeys(self.place[name][0] for name in features):
+            kind = self.schema.field(column).type
             kind = kind.value_type if column in self.groups else kind
-            kind = kind.value_type if self._types.is_dictionary(kind) else kind
-            if not self._is_number(kind):
+            kind = kind.value_type if types.is_dictionary(kind) else kind
+            narrow &= types.is_float32(kind) or types.is_float16(kind)
+            number = types.is_floating(kind) or types.is_integer(kind)
+            if not (number or types.is_boolean(kind) or types.is_decimal(kind)):
                 raise self._not_a_number(column)
-            if not (self._types.is_float32(kind) or self._types.is_float16(kind)):
-                found = np.float64
-        return found
-
-    def _is_number(self, kind: Any) -> bool:
-        checks = (
-            self._types.is_floating,
-            self._types.is_integer,
-            self._types.is_boolean,
-            self._types.is_decimal,
-        )
-        return any(check(kind) for check in checks)
+        return np.dtype(np.float32 if narrow else np.float64)
 
     def _not_a_number(self, column: str) -> TableError:
-        with self._opened() as file:
+        with self.open() as file:
             first = next(file.iter_batches(batch_size=64, columns=[column])).column(column)
         i, value = next(((i, v.as_py()) for i, v in enumerate(first) if v.is_valid), (0, None))
         return TableError(
             f"{self.path}: column {shown(column)} holds {shown(value)}, not a number, in row "
-            f"{i + 1}; choose the columns that are features by name, pattern or range"
+            f"{i + 1}; choose the feature columns by name, pattern or range"
         )
 
-    def _fill(self, out: NDArray, batch: Any, features: Sequence[str], before: int) -> None:
-        if len(self.groups) == 1 and tuple(features) in self.groups.values():
-            # All of one column's lists, in order: nothing has to be picked.
-            (column,) = self.groups
-            out[:] = self._unfolded(batch.column(column), column, before)
-            return
-        lists: dict[str, NDArray] = {}
+    def fill(self, out: NDArray, batch: Any, features: Sequence[str], before: int) -> None:
+        """Write the features of a batch, whose first row has the number `before`, to an array."""
+        lists = {
+            column: self._unfolded(batch.column(column), column, before)
+            for column in batch.schema.names
+            if column in self.groups
+        }
+        for column, rows in lists.items():
+            if tuple(features) == self.groups[column]:
+                out[:] = rows
+                return
         for j, name in enumerate(features):
-            column, i = self._place[name]
-            if i is None:
-                out[:, j] = self._numbers(batch.column(column))
-                continue
-            if column not in lists:
-                lists[column] = self._unfolded(batch.column(column), column, before)
-            out[:, j] = lists[column][:, i]
+            column, i = self.place[name]
+            out[:, j] = self._numbers(batch.column(column)) if i is None else lists[column][:, i]
 
     def _unfolded(self, array: Any, column: str, before: int) -> NDArray:
         """Lists of one length as rows (n, m)."""
@@ -223,29 +145,88 @@ class ParquetTable(Source):
             array = array.cast(pyarrow().float64())
         return array.to_numpy(zero_copy_only=False)
 
-    def _labels(self, parts: list[Any], name: str) -> NDArray:
+    def _labels(self, column: Any, name: str) -> NDArray:
         """Labels as booleans, numbers or text; None where one is missing."""
-        kind = parts[0].type
-        kind = kind.value_type if self._types.is_dictionary(kind) else kind
-        if self._types.is_nested(kind):
+        pa, types = pyarrow(), self._types
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        if types.is_nested(kind):
             raise TableError(f"{self.path}: column {shown(name)} holds {kind}, not labels")
-        if self._types.is_floating(kind):
-            return np.concatenate([self._numbers(part) for part in parts])
-        text = not (self._types.is_integer(kind) or self._types.is_boolean(kind))
-        # Codes of the few different values, not a Python object for every row.
-        place: dict[Any, int] = {}
-        codes = np.concatenate([self._codes(part, text, place) for part in parts])
-        values = list(place)
-        if None not in place and codes.min(initial=0) >= 0:
-            return as_text(values, self.path, name, len(codes))[codes]
+        if types.is_floating(kind):
+            return np.concatenate([self._numbers(chunk) for chunk in column.chunks])
+        # Codes of the few distinct values, not one Python object per row.
+        column = column if types.is_dictionary(column.type) else column.dictionary_encode()
+        array = column.unify_dictionaries().combine_chunks()
+        text = not (types.is_integer(kind) or types.is_boolean(kind))
+        values = array.dictionary.cast(pa.string()) if text else array.dictionary
+        values = values.to_pylist()
+        # Cast first: the codes of some writers are unsigned.
+        codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+        if None not in values and codes.min(initial=0) >= 0:
+            return checked_labels(values, len(codes), self.path, name)[codes]
         return objects([*values, None])[codes]  # -1 is the last
 
-    def _codes(self, part: Any, text: bool, place: dict[Any, int]) -> NDArray:
-        """Place of each label among those seen so far, -1 where it is missing."""
-        if not self._types.is_dictionary(part.type):
-            part = part.dictionary_encode()
-        names = part.dictionary
-        names = (names.cast(pyarrow().string()) if text else names).to_pylist()
-        own = np.array([place.setdefault(name, len(place)) for name in names] + [-1])
-        # Cast first: codes of some writers have no sign.
-        return own[part.indices.cast(pyarrow().int64()).fill_null(-1).to_numpy()]
+
+class ParquetRows(Rows):
+    """Rows of a Parquet file, decoded batch by batch; meant to be read from first to last.
+
+    A slice that follows the one before continues where that ended; any other one begins at the
+    row group that holds its first row.
+    """
+
+    def __init__(self, table: ParquetTable, features: Sequence[str]) -> None:
+        self._table, self._features = table, tuple(features)
+        self.feature_names = self._features
+        self.dtype, self.shape = table.dtype(features), (table.n_rows, len(features))
+        self._batches: Iterator[Any] = iter(())
+        self._batch: Any = None  # what is left of the one last decoded
+        self._next = -1
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process opens the file itself.
+        return {"path": self._table.path, "features": self._features}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(ParquetTable(state["path"]), state["features"])  # type: ignore[misc]
+
+    def __getitem__(self, rows: slice) -> NDArray:
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise ValueError(f"rows are read one after the other; got a step of {step}")
+        out = np.empty((max(0, stop - start), self.shape[1]), dtype=self.dtype)
+        with reading(self._table.path, "Parquet"):
+            if start != self._next:
+                self._seek(start)
+            done, self._next = 0, -1  # an error leaves no place to continue from
+            while done < len(out):
+                batch = self._take(len(out) - done)
+                part = out[done : done + len(batch)]
+                self._table.fill(part, batch, self._features, start + done)
+                done += len(batch)
+        self._next = start + done
+        if self._next == len(self):
+            self._batches, self._batch, self._next = iter(()), None, -1  # close the file
+        return out
+
+    def _seek(self, start: int) -> None:
+        """Go to a row: to its row group, and past the rows before it."""
+        needed = list(dict.fromkeys(self._table.place[name][0] for name in self._features))
+        size = max(1024, BLOCK_BYTES // (8 * max(1, self.shape[1])))
+        file = self._table.open()
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        group = int(np.searchsorted(np.cumsum(sizes), start, side="right"))
+        self._batches = file.iter_batches(
+            size, list(range(group, len(sizes))), columns=needed, use_threads=False
+        )
+        self._batch, before = None, sum(sizes[:group])
+        while before < start:
+            before += len(self._take(start - before))
+
+    def _take(self, n: int) -> Any:
+        """The next rows, at least one and at most n, as a record batch."""
+        while not self._batch:  # an empty batch is false
+            self._batch = next(self._batches, None)
+            if self._batch is None:
+                raise TableError(f"{self._table.path}: it holds fewer rows than it says")
+        n = min(n, len(self._batch))
+        taken, self._batch = self._batch.slice(0, n), self._batch.slice(n)
+        return taken

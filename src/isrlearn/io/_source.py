@@ -1,11 +1,14 @@
-"""What every format of table offers: names of columns, features as numbers, labels as they are."""
+"""What every table format offers: names of columns, features as numbers, labels as they are."""
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,38 +18,48 @@ from isrlearn.io.errors import TableError, shown
 
 #: Bytes of float64 in a block of rows that is converted or checked at a time.
 BLOCK_BYTES = 8 << 20
-#: Most that an array of labels may take.
+#: Most bytes that an array of labels may take.
 _LABEL_BYTES = 1 << 30
 
 
 class Source(ABC):
-    """An opened table of which only the names have been read."""
+    """An open table of which only the names of the columns have been read."""
 
     path: Path
     columns: tuple[str, ...]
-    #: Columns taken where nobody says which.
+    #: Columns that are features by default.
     features: tuple[str, ...]
     #: Names that stand for several columns.
-    groups: Mapping[str, tuple[str, ...]]
-    #: Whether the columns' names are the file's own.
-    named: bool
+    groups: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    #: Whether the names of the columns come from the file.
+    named: bool = True
 
     @abstractmethod
-    def read(
-        self, features: Sequence[str], labels: Sequence[str]
-    ) -> tuple[NDArray, dict[str, NDArray]]:
-        """Features (n, d), float32 or float64, and each of the other columns (n,)."""
+    def read(self, features: Sequence[str], labels: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """Features (n, d) and each label column (n,).
 
-    def rows(self, features: Sequence[str]) -> Any:
-        """Features to be read some rows at a time, where the format can; else all of them."""
-        return self.read(features, [])[0]
+        Features are a float32 or float64 array, a memory map, or Rows where the format can be
+        read some rows at a time.
+        """
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise if two columns have the same name."""
+        name, n = Counter(names).most_common(1)[0]
+        if n > 1:
+            raise TableError(f"{self.path}: {n} columns are named {shown(name)}")
 
 
-def check_room(size: int, path: Path) -> None:
-    """Raise if an array of so many bytes cannot fit in this machine's memory.
+def numbered(prefix: str, n: int) -> tuple[str, ...]:
+    """Names for columns that have none."""
+    return tuple(f"{prefix}{i}" for i in range(n))
 
-    A system that promises more than it has would otherwise end the process half-way.
+
+def check_room(shape: Sequence[int], dtype: np.dtype, path: Path) -> None:
+    """Raise if an array cannot fit in this machine's memory.
+
+    A system that overcommits memory would otherwise end the process half-way.
     """
+    size = math.prod(shape) * dtype.itemsize
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -54,48 +67,33 @@ def check_room(size: int, path: Path) -> None:
     if size > memory:
         raise TableError(
             f"{path}: its features would take {size / 1e9:.3g} GB, and this machine has "
-            f"{memory / 1e9:.3g}; choose some of them, or use a .npy array, which is not read whole"
+            f"{memory / 1e9:.3g}; choose some of them, or read them with stream=True"
         )
-
-
-def as_features(array: NDArray, path: Path) -> NDArray:
-    """Numbers as float32 or float64: those stay as they are, a memory map stays one."""
-    if array.dtype.kind not in "biuf":
-        raise TableError(f"{path}: features must be numbers; they are of type {array.dtype}")
-    if array.ndim != 2:
-        raise TableError(
-            f"{path}: features must have 2 dimensions, (rows, columns); these have the shape "
-            f"{array.shape}"
-        )
-    if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
-        return array
-    small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return array.astype(np.float32 if small else np.float64)
 
 
 def as_labels(values: NDArray, path: Path, name: str) -> NDArray:
     """Labels as booleans, numbers, text, or objects where some are missing."""
     if values.ndim != 1:
         raise TableError(
-            f"{path}: {shown(name)} must have 1 dimension, a label a row; it has the shape "
+            f"{path}: {shown(name)} must have 1 dimension, one label per row; it has the shape "
             f"{values.shape}"
         )
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8")
     if values.dtype.kind == "M":
-        text = np.datetime_as_string(values).astype(object)
-        text[np.isnat(values)] = None
-        return text
+        days = np.datetime_as_string(values).astype(object)
+        days[np.isnat(values)] = None
+        return days
     if values.dtype.kind not in "biufUO":
         raise TableError(f"{path}: {shown(name)} cannot hold labels: it is of type {values.dtype}")
-    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def parsed_labels(texts: Sequence[str], path: Path, name: str) -> NDArray:
-    """Labels read from text: whole numbers or numbers where all are, else the text itself.
+    """Labels read from text: integers or floats where all of them are, else the text itself.
 
-    A number is taken for a whole one only if it is written as Python writes it ("7", not
-    "007"), so that no two labels become one. An empty text is a missing label.
+    A text is an integer only if it is written as Python writes it ("7", not "007"), so that no
+    two labels become one. An empty text is a missing label.
 
     Examples
     --------
@@ -108,40 +106,38 @@ def parsed_labels(texts: Sequence[str], path: Path, name: str) -> NDArray:
     value: dict[str, Any] = {text: text for text in known}
     if known and all(map(_is_integer, known)):
         value = {text: int(text) for text in known}
-    elif known and all(map(_is_float, known)):
+    elif known and all(map(is_float, known)):
         value = {text: float(text) for text in known} | {"": np.nan}
     if all(text in value for text in texts):
-        return as_text([value[text] for text in texts], path, name)
+        return checked_labels([value[text] for text in texts], len(texts), path, name)
     return objects([value.get(text) for text in texts])
 
 
-def as_text(values: list[Any], path: Path, name: str, n_rows: int | None = None) -> NDArray:
-    """An array of the values, unless one long text would make those of all rows as long."""
-    n = len(values) if n_rows is None else n_rows
+def checked_labels(values: list[Any], n: int, path: Path, name: str) -> NDArray:
+    """The values as an array, unless one long text would make the labels of n rows as long."""
     longest = max((len(v) for v in values if isinstance(v, str)), default=0)
     if 4 * longest * n > _LABEL_BYTES:
         raise TableError(
             f"{path}: column {shown(name)} holds a text of {longest} characters, too long for a "
-            f"label of one of {n} rows"
+            f"label of {n} rows"
         )
     return np.array(values)
 
 
 def objects(values: list[Any]) -> NDArray:
-    """An array of Python objects, whatever they are."""
+    """An array of Python objects, one per value."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
 def _is_integer(text: str) -> bool:
-    digits = text[1:] if text[0] == "-" else text
-    if len(digits) > 18 or not (digits.isascii() and digits.isdigit()):
-        return False
-    return str(int(text)) == text
+    digits = text.removeprefix("-")
+    return len(digits) <= 18 and digits.isascii() and digits.isdigit() and str(int(text)) == text
 
 
-def _is_float(text: str) -> bool:
+def is_float(text: str) -> bool:
+    """Whether a text is a number; Python would read 1_000 as one, but no table means that."""
     try:
         float(text)
     except ValueError:

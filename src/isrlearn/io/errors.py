@@ -1,9 +1,9 @@
-"""Errors of bad tables and model files, and how they name what was found."""
+"""Errors of bad tables and model files, and how they show what was found."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _LONGEST = 60
 
 
 class TableError(ValueError):
-    """A table that cannot be read, or does not hold what was asked for.
+    """A table that cannot be read, or that lacks what was asked for.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class ModelFileError(ValueError):
 
 
 def shown(value: object) -> str:
-    r"""A value from a file as it can be shown: quoted, on one line, not too long.
+    r"""A value from a file for a message: quoted, on one line, shortened if it is long.
 
     Examples
     --------
@@ -57,56 +57,52 @@ def shown(value: object) -> str:
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:
-    """Names in a row, the first few of many."""
+    """Names separated by commas, only the first few if there are many."""
     names = list(names)
     text = ", ".join(map(shown, names[:most]))
     return text if len(names) <= most else f"{text} and {len(names) - most} more"
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """A hint at what the user may have meant, ready to be appended to a message.
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """What the user may have meant, ready to be appended to a message.
 
     Examples
     --------
-    >>> nearest("lable", ["label", "hospital"])
+    >>> suggestion("lable", ["label", "hospital"])
     "; did you mean 'label'?"
-    >>> nearest("x", ["label", "hospital"])
+    >>> suggestion("x", ["label", "hospital"])
     "; there are 'label', 'hospital'"
     """
     names = list(names)
-    if not names:
-        return ""
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    if not close:
-        by_small = {other.lower(): other for other in names}
-        close = [by_small[name.lower()]] if name.lower() in by_small else []
+    close = close or [other for other in names if other.lower() == name.lower()][:3]
     if close:
         return f"; did you mean {' or '.join(map(shown, close))}?"
-    return f"; there are {listed(names)}"
+    return f"; there are {listed(names)}" if names else ""
+
+
+@contextmanager
+def located(path: Path) -> Iterator[None]:
+    """Put the name of the file before the message of a TableError."""
+    try:
+        yield
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from None
 
 
 @contextmanager
 def reading(path: Path, kind: str) -> Iterator[None]:
-    """Turn whatever a parser throws at a bad file into a TableError that names the file.
+    """Turn whatever a parser raises on a bad file into a TableError that names the file.
 
-    Parsers of foreign formats raise anything on a damaged file, MemoryError for a size that is a
-    lie included; here is the one place where all of it means "this file is no good".
+    Parsers raise any exception on a damaged file, including MemoryError for a false size; this is
+    the one place where all of them mean "this file is bad".
     """
     try:
         yield
-    except TableError:
+    except (TableError, ImportError):
         raise
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         reason = "".join(c if c.isprintable() else "?" for c in reason)
-        if len(reason) > 300:
-            reason = reason[:300] + "..."
+        reason = reason if len(reason) <= 300 else reason[:300] + "..."
         raise TableError(f"{path}: cannot be read as {kind}: {reason}") from error
-
-
-def refuse_labels(labels: Sequence[str], path: Path) -> None:
-    """Raise if labels are asked of a file that is one array of features."""
-    if labels:
-        raise TableError(
-            f"{path}: one array holds no column {shown(labels[0])}; keep labels in a file beside it"
-        )

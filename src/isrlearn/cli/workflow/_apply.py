@@ -73,7 +73,6 @@ def table_for(
         environment=environment,
         features=model.feature_names if named else features,
         labels=labels,
-        exact=named,
     )
     if table.X.shape[1] != d:
         raise TableError(f"{path}: {table.X.shape[1]} columns were chosen; the model has {d}")

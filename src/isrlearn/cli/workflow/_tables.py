@@ -84,9 +84,7 @@ def table_like(
                 f"{path}: {name} belongs to {train.path}; with a second table, labels and "
                 "environments must be columns, or in a table beside"
             )
-    return read_table(
-        path, label=label, environment=environment, features=train.feature_names, exact=True
-    )
+    return read_table(path, label=label, environment=environment, features=train.feature_names)
 
 
 def fill_environments(table: Table) -> tuple[Table, int]:
