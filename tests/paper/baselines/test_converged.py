@@ -25,7 +25,7 @@ from isrlearn.paper.baselines import (
     VRExClassifier,
     VRExRegressor,
 )
-from isrlearn.paper.baselines._solve import Coordinates
+from isrlearn.paper.baselines.solve import Coordinates
 from isrlearn.paper.datasets import (
     make_linear_unit_test,
     make_multiclass_unit_test,
@@ -79,8 +79,8 @@ def gradient_at(model, X, y, e):
     risks, shares = replace(problem, X=(X - coordinates.mean) @ coordinates.factor).risks()
     W = np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])
     V = np.vstack([np.linalg.solve(coordinates.factor, W[:-1]), W[-1] + coordinates.mean @ W[:-1]])
-    *_, last = model._stages(shares)
-    return np.abs(last.objective.gradient([risk.at(V) for risk in risks])).max()
+    *_, final = model._stages(shares)
+    return np.abs(final.gradient([risk.at(V) for risk in risks])).max()
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
@@ -206,29 +206,6 @@ def test_multiclass_unit_test_runs():
         model.fit(train.X, train.y, environments=train.environments)
         assert model.coef_.shape == (len(np.unique(train.y)), train.X.shape[1])
         assert model.score(train.X, train.y) > 0.9
-
-
-@pytest.mark.parametrize("cls", [IRMv1Regressor, IGARegressor])
-def test_path_of_a_convex_objective_is_its_fits(cls):
-    X, y, e = linear()
-    penalties = [0.5, 0.0, 0.2]
-    path = cls().fit_path(X, y, penalties, environments=e)
-    assert [model.penalty for model in path] == penalties
-    for model in path:
-        alone = cls(model.penalty).fit(X, y, environments=e)
-        np.testing.assert_allclose(
-            model.coef_ * X.std(axis=0), alone.coef_ * X.std(axis=0), atol=1e-5
-        )
-
-
-def test_path_of_a_classifier_carries_its_classes():
-    X, y, e = overlapping()
-    names = np.array(["no", "yes"])[y]
-    path = IRMv1Classifier().fit_path(X, names, [0.9, 0.1], environments=e)
-    assert all(set(model.predict(X)) == {"no", "yes"} for model in path)
-    assert all(gradient_at(model, X, names, e) <= 1.01 * model.tol for model in path)
-    with pytest.raises(ValueError, match="optimizer of fit_path must be one of 'converged'"):
-        IRMv1Classifier(optimizer="published").fit_path(X, names, [0.1], environments=e)
 
 
 def test_constant_and_collinear_features_get_finite_weights():

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.paper.baselines._losses import LOGISTIC, SOFTMAX
-from isrlearn.paper.baselines._objectives import (
+from isrlearn.paper.baselines.objectives import (
     DummyGradient,
     GradientVariance,
     MeanRisk,
@@ -14,7 +13,7 @@ from isrlearn.paper.baselines._objectives import (
     RiskVariance,
     SoftMaximum,
 )
-from isrlearn.paper.baselines._risks import environment_risks
+from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, environment_risks
 
 torch = pytest.importorskip("torch")
 
@@ -30,7 +29,7 @@ def samples(task):
     C = CLASSES if task == "multinomial" else 1
     W = rng.normal(size=(DIMENSION + 1, C))
     if task == "regression":
-        return X, rng.normal(size=(len(X), 1)), e, None, W
+        return X, rng.normal(size=(len(X), 1)), e, SQUARED, W
     labels = rng.integers(0, CLASSES if C > 1 else 2, size=len(X))
     if task == "binary":
         return X, labels[:, None] - 0.5, e, LOGISTIC, W
@@ -113,8 +112,8 @@ TERMS = {
 
 def ours(term, risks, W):
     points = [risk.at(W) for risk in risks]
-    slopes = term.slopes(points)
-    return term.value(points), sum(p.pull(s) for p, s in zip(points, slopes, strict=True))
+    gradients = term.gradients(points)
+    return term.value(points), sum(p.backward(g) for p, g in zip(points, gradients, strict=True))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -7,16 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from isrlearn.paper.baselines._losses import LOGISTIC, SOFTMAX
-from isrlearn.paper.baselines._objectives import (
+from isrlearn.paper.baselines.erm import adversary
+from isrlearn.paper.baselines.objectives import (
     DummyGradient,
     MeanRisk,
     Objective,
     OutputVariance,
     RiskVariance,
 )
-from isrlearn.paper.baselines._risks import environment_risks
-from isrlearn.paper.baselines.group_dro import _adversary
+from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, environment_risks
 from isrlearn.paper.training.objectives import OBJECTIVES, Groups, make_objective
 from isrlearn.torch.batches import Batch
 from isrlearn.torch.task import TASKS
@@ -38,7 +37,7 @@ class Linear:
         C = K if kind == "multinomial" else 1
         self.W = rng.normal(size=(D + 1, C))
         if kind == "regression":
-            self.y, self.loss = rng.normal(size=n), None
+            self.y, self.loss = rng.normal(size=n), SQUARED
             self.target = self.y[:, None]
         else:
             self.y = rng.integers(0, max(C, 2), size=n)
@@ -99,7 +98,7 @@ def test_reweighting_counts_every_group_alike(linear):
 
 def test_group_dro_takes_the_published_steps(linear):
     risks, _ = environment_risks(linear.X, linear.target, linear.cells, None, linear.loss)
-    published = _adversary(risks, 0.5)
+    published = adversary(risks, 0.5)
     objective = make_objective("group_dro", {"step": 0.5})
     objective.groups = Groups.of([tuple(linear.batch)], linear.task)
     for _ in range(3):  # the weights grow from step to step

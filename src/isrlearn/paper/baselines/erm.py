@@ -1,35 +1,88 @@
-"""Empirical risk minimisation: the environments are not looked at."""
+"""Methods that minimise a mean or a maximum of risks: ERM, IB-ERM, reweighting and group DRO."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
+from scipy import special
 
-from isrlearn.paper.baselines._docs import documented
-from isrlearn.paper.baselines._estimator import LinearClassifier, LinearRegressor
-from isrlearn.paper.baselines._minimizer import Minimizer
-from isrlearn.paper.baselines._objectives import MeanRisk, Objective
-from isrlearn.paper.baselines._solve import Shares
+from isrlearn.paper.baselines.linear import (
+    LinearBaseline,
+    LinearClassifier,
+    LinearRegressor,
+    documented,
+    parameter,
+)
+from isrlearn.paper.baselines.objectives import MeanRisk, Objective, OutputVariance, SoftMaximum
+from isrlearn.paper.baselines.risks import Risk
+from isrlearn.paper.baselines.solve import Gradient, Problem, Shares, adam, converged
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class Minimizer(LinearBaseline):
+    """A method that minimises an objective, by Adam as published or to convergence."""
+
+    optimizer: str = parameter(
+        "converged",
+        '{"converged", "published"}',
+        '"converged" is L-BFGS in whitened coordinates, until no entry of the gradient there '
+        'exceeds ``tol``: the units of the features do not matter. "published" is ``max_iter`` '
+        "steps of full-batch Adam on the features as they are, from small random weights, as in "
+        "the published linear unit tests.",
+        choices=("converged", "published"),
+    )
+    tol: float = parameter(
+        1e-6,
+        "float",
+        'Largest entry of the gradient at convergence ("converged" only) of an objective in which '
+        "the mean risk has weight 1.",
+    )
+
+    @abstractmethod
+    def _objective(self, shares: Shares) -> Objective:
+        """What is minimised, given each environment's share of the weight."""
+
+    def _stages(self, shares: Shares) -> Sequence[Objective]:
+        """The objectives that the converged form minimises in turn; the last one is meant."""
+        return [self._objective(shares)]
+
+    def _gradient(self, risks: Sequence[Risk], shares: Shares) -> Gradient:
+        """The function that Adam follows: the gradient (p, C) at weights (p, C)."""
+        objective = self._objective(shares)
+        return lambda W: objective.gradient([risk.at(W) for risk in risks])
+
+    def _weights(self, problem: Problem) -> tuple[NDArray[np.float64], int]:
+        if self.optimizer == "converged":
+            return converged(
+                problem,
+                self._stages,
+                weight_decay=self.weight_decay,
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+        W = adam(
+            self._gradient(*problem.risks(problem.precision)),
+            problem.start(self.random_state),
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            n_steps=self.max_iter,
+        )
+        return W.astype(np.float64), self.max_iter
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class _ERM(Minimizer):
+    missing_environments: str = parameter(
+        "single",
+        '{"raise", "single"}',
+        "Whether ``fit`` raises an error when environments are not passed. They change nothing.",
+        choices=("raise", "single"),
+    )
     _ignores_environments = True
-
-    def __init__(
-        self,
-        *,
-        optimizer: str = "converged",
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
 
     def _objective(self, shares: Shares) -> Objective:
         return Objective(((1.0, MeanRisk(tuple(shares))),))
@@ -39,44 +92,126 @@ class _ERM(Minimizer):
 class ERMClassifier(LinearClassifier, _ERM):
     """Logistic regression on all samples, whatever their environment.
 
-    Trained on samples whose spurious part was permuted, it is the oracle of the linear unit
+    Trained on samples whose spurious features were permuted, it is the oracle of the linear unit
     tests.
-
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {attributes}
-
-    Examples
-    --------
-    >>> from isrlearn.paper.baselines import ERMClassifier
-    >>> from isrlearn.paper.datasets import make_linear_unit_test
-    >>> splits = make_linear_unit_test("2", n_environments=3, n_samples=1000, random_state=0)
-    >>> erm = ERMClassifier().fit(splits.train.X, splits.train.y)
-    >>> erm.score(splits.test.X, splits.test.y) > 0.99
-    True
     """
 
 
 @documented
 class ERMRegressor(LinearRegressor, _ERM):
-    """Least squares on all samples, whatever their environment.
+    """Least squares on all samples, whatever their environment."""
 
-    Parameters
-    ----------
-    {parameters}
 
-    Attributes
-    ----------
-    {attributes}
+@dataclass(eq=False, repr=False)
+class _IBERM(_ERM):
+    bottleneck: float = parameter(0.1, "float", "Weight of the variance of the outputs.")
 
-    Examples
-    --------
-    >>> from isrlearn.paper.baselines import ERMRegressor
-    >>> erm = ERMRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
-    >>> erm.coef_.round(6), round(erm.intercept_, 6)
-    (array([2.]), 1.0)
+    def _objective(self, shares: Shares) -> Objective:
+        every = tuple(shares)
+        return Objective(((1.0, MeanRisk(every)), (self.bottleneck, OutputVariance(every))))
+
+
+@documented
+class IBERMClassifier(LinearClassifier, _IBERM):
+    r"""Logistic regression with a penalty on the variance of its outputs (IB-ERM).
+
+    With outputs :math:`z = w^\top x + b` of all samples, whatever their environment, and the
+    weight :math:`\gamma` of the bottleneck, minimises (Ahuja et al., 2021, whose variance divides
+    by n - 1 where this one divides by n)
+
+    .. math::
+        R(z) + \gamma \operatorname{Var}(z) .
+    """
+
+
+@documented
+class IBERMRegressor(LinearRegressor, _IBERM):
+    """Least squares with a penalty on the variance of its outputs (IB-ERM).
+
+    The objective is that of `IBERMClassifier`, with the squared error as the loss.
+    """
+
+
+class _Reweighted(Minimizer):
+    _by_cell = True
+
+    def _objective(self, shares: Shares) -> Objective:
+        return Objective(((1.0, MeanRisk()),))
+
+
+@documented
+class ReweightedClassifier(LinearClassifier, _Reweighted):
+    """Logistic regression in which every cell, a class in an environment, has the same weight.
+
+    A sample's weight is ``n / (n_cells * n_cell)``.
+    """
+
+
+@documented
+class ReweightedRegressor(LinearRegressor, _Reweighted):
+    """Least squares in which every environment has the same weight."""
+
+
+@dataclass(eq=False, repr=False)
+class _GroupDRO(Minimizer):
+    smoothing: float = parameter(
+        1e-3, "float", 'Smoothness of the maximum, above 0 ("converged" only).', low=1e-6
+    )
+    step: float = parameter(
+        0.01, "float", 'Step size of the weights of the cells ("published" only).'
+    )
+    _by_cell = True
+
+    def _objective(self, shares: Shares) -> Objective:
+        return Objective(((1.0, SoftMaximum(self.smoothing)),))
+
+    def _stages(self, shares: Shares) -> Sequence[Objective]:
+        # Far from its minimum, a sharp maximum is hard to descend.
+        smoothings = [s for s in (1.0, 0.1, 0.01) if s > self.smoothing]
+        return [Objective(((1.0, SoftMaximum(s)),)) for s in (*smoothings, self.smoothing)]
+
+    def _gradient(self, risks: Sequence[Risk], shares: Shares) -> Gradient:
+        return adversary(risks, self.step)
+
+
+def adversary(risks: Sequence[Risk], step: float) -> Gradient:
+    """Gradient of a weighted mean risk whose weights grow, from call to call, where risk is high.
+
+    Each call multiplies the weight of a cell by the exponential of step times its risk.
+    """
+    scores = np.zeros(len(risks))
+
+    def gradient(W: NDArray) -> NDArray:
+        nonlocal scores
+        points = [risk.at(W) for risk in risks]
+        scores = scores + step * np.array([p.risk for p in points])
+        weights = special.softmax(scores)
+        parts = [p.backward(p.gradient) * w for p, w in zip(points, weights, strict=True)]
+        return np.add.reduce(parts)
+
+    return gradient
+
+
+@documented
+class GroupDROClassifier(LinearClassifier, _GroupDRO):
+    r"""Logistic regression for the worst cell, a class in an environment (group DRO).
+
+    Minimises the largest of the cells' risks (Sagawa et al., 2020). The converged form smooths
+    the maximum with the smoothing :math:`\tau`,
+
+    .. math::
+        \tau \log \sum_g \exp(R_g / \tau) ,
+
+    which exceeds the maximum by at most :math:`\tau` times the logarithm of the number of cells.
+    The published form is Adam on a weighted mean of the risks whose weights are multiplied by
+    :math:`\exp(\eta R_g)` in each step, :math:`\eta` being the parameter ``step``.
+    """
+
+
+@documented
+class GroupDRORegressor(LinearRegressor, _GroupDRO):
+    """Least squares for the worst environment (group DRO).
+
+    The objective is that of `GroupDROClassifier`, with the squared error as the loss and
+    environments for cells.
     """

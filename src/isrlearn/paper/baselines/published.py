@@ -1,11 +1,11 @@
-"""The hyper-parameters of the published linear unit tests: ranges, defaults, the trials drawn.
+"""Hyper-parameters of the published linear unit tests: ranges, defaults and trials.
 
 The published suite (Aubin et al., "Linear unit-tests for invariance discovery", 2021) trains each
 algorithm with 20 settings on 50 data sets and keeps the setting with the lowest mean validation
-error. Setting 0 is the defaults; setting i is drawn from the ranges with seed 1000 + i, and that
-seed draws the first weights too. The ranges of the information-bottleneck methods are those of
-Ahuja et al. (2021) on the same tests. GroupDRO and V-REx were not published there; theirs are the
-ranges of DomainBed.
+error. Setting 0 holds the defaults; setting i is drawn from the ranges with seed 1000 + i, and that
+seed also draws the initial weights. The ranges of the information-bottleneck methods are those of
+Ahuja et al. (2021) on the same tests. GroupDRO and V-REx were not published there; their ranges are
+those of DomainBed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,30 @@ from typing import Any
 
 import numpy as np
 
-from isrlearn.paper.baselines._estimator import LinearBaseline
-from isrlearn.paper.baselines.andmask import ANDMaskClassifier, ANDMaskRegressor
-from isrlearn.paper.baselines.erm import ERMClassifier, ERMRegressor
-from isrlearn.paper.baselines.group_dro import GroupDROClassifier, GroupDRORegressor
-from isrlearn.paper.baselines.ib_erm import IBERMClassifier, IBERMRegressor
-from isrlearn.paper.baselines.ib_irm import IBIRMClassifier, IBIRMRegressor
-from isrlearn.paper.baselines.iga import IGAClassifier, IGARegressor
-from isrlearn.paper.baselines.irm import IRMv1Classifier, IRMv1Regressor
-from isrlearn.paper.baselines.reweighting import ReweightedClassifier, ReweightedRegressor
-from isrlearn.paper.baselines.vrex import VRExClassifier, VRExRegressor
+from isrlearn.paper.baselines.erm import (
+    ERMClassifier,
+    ERMRegressor,
+    GroupDROClassifier,
+    GroupDRORegressor,
+    IBERMClassifier,
+    IBERMRegressor,
+    ReweightedClassifier,
+    ReweightedRegressor,
+)
+from isrlearn.paper.baselines.invariance import (
+    ANDMaskClassifier,
+    ANDMaskRegressor,
+    IBIRMClassifier,
+    IBIRMRegressor,
+    IGAClassifier,
+    IGARegressor,
+    IRMv1Classifier,
+    IRMv1Regressor,
+    VRExClassifier,
+    VRExRegressor,
+)
+from isrlearn.paper.baselines.linear import LinearBaseline
+from isrlearn.validation import check_choice
 
 N_TRIALS = 20
 _FIRST_SEED = 1000
@@ -47,10 +61,6 @@ def _power(u: float) -> float:
 
 def _one_minus_power(u: float) -> float:
     return 1.0 - 10.0**u
-
-
-def _itself(u: float) -> float:
-    return u
 
 
 @dataclass(frozen=True)
@@ -83,13 +93,6 @@ class Range:
         return self.scale(float(rng.uniform(self.low, self.high)))
 
 
-@dataclass(frozen=True)
-class _Entry:
-    classifier: type[LinearBaseline]
-    regressor: type[LinearBaseline]
-    space: dict[str, Range]  # in the order in which the published trials draw
-
-
 _ADAM = {
     "learning_rate": Range(1e-3, _power, -4, -2),
     "weight_decay": Range(0.0, _power, -6, -2),
@@ -97,34 +100,31 @@ _ADAM = {
 _IRM = {"penalty": Range(0.9, _one_minus_power, -3, -0.3)}
 _BOTTLENECK = {"bottleneck": Range(0.1, _one_minus_power, -2, 0)}
 
-_ENTRIES: dict[str, _Entry] = {
-    "ERM": _Entry(ERMClassifier, ERMRegressor, _ADAM),
-    "Oracle": _Entry(ERMClassifier, ERMRegressor, _ADAM),
-    "IRMv1": _Entry(IRMv1Classifier, IRMv1Regressor, _ADAM | _IRM),
-    "IGA": _Entry(IGAClassifier, IGARegressor, _ADAM | {"penalty": Range(1e3, _power, 1, 5)}),
-    "ANDMask": _Entry(
+#: Classifier, regressor, and ranges in the order in which the published trials draw them.
+_ALGORITHMS: dict[str, tuple[type[LinearBaseline], type[LinearBaseline], dict[str, Range]]] = {
+    "ERM": (ERMClassifier, ERMRegressor, _ADAM),
+    "Oracle": (ERMClassifier, ERMRegressor, _ADAM),
+    "IRMv1": (IRMv1Classifier, IRMv1Regressor, _ADAM | _IRM),
+    "IGA": (IGAClassifier, IGARegressor, _ADAM | {"penalty": Range(1e3, _power, 1, 5)}),
+    "ANDMask": (
         ANDMaskClassifier,
         ANDMaskRegressor,
         {
             "learning_rate": Range(1e-3, _power, -4, 0),
             "weight_decay": Range(0.0, _power, -5, 0),
-            "agreement": Range(0.9, _itself, 0.8, 1.0),
+            "agreement": Range(0.9, float, 0.8, 1.0),
         },
     ),
-    "Reweighted": _Entry(ReweightedClassifier, ReweightedRegressor, _ADAM),
-    "GroupDRO": _Entry(
-        GroupDROClassifier, GroupDRORegressor, _ADAM | {"step": Range(1e-2, _power, -3, -1)}
+    "Reweighted": (ReweightedClassifier, ReweightedRegressor, _ADAM),
+    "GroupDRO": (
+        GroupDROClassifier,
+        GroupDRORegressor,
+        _ADAM | {"step": Range(1e-2, _power, -3, -1)},
     ),
-    "VREx": _Entry(VRExClassifier, VRExRegressor, _ADAM | {"penalty": Range(10.0, _power, -1, 5)}),
-    "IBERM": _Entry(IBERMClassifier, IBERMRegressor, _ADAM | _BOTTLENECK),
-    "IBIRM": _Entry(IBIRMClassifier, IBIRMRegressor, _ADAM | _IRM | _BOTTLENECK),
+    "VREx": (VRExClassifier, VRExRegressor, _ADAM | {"penalty": Range(10.0, _power, -1, 5)}),
+    "IBERM": (IBERMClassifier, IBERMRegressor, _ADAM | _BOTTLENECK),
+    "IBIRM": (IBIRMClassifier, IBIRMRegressor, _ADAM | _IRM | _BOTTLENECK),
 }
-
-
-def _entry(algorithm: str) -> _Entry:
-    if algorithm not in _ENTRIES:
-        raise ValueError(f"no baseline is called {algorithm!r}; there are {', '.join(_ENTRIES)}.")
-    return _ENTRIES[algorithm]
 
 
 def search_space(algorithm: str) -> dict[str, Range]:
@@ -141,7 +141,10 @@ def search_space(algorithm: str) -> dict[str, Range]:
     >>> list(search_space("IRMv1"))
     ['learning_rate', 'weight_decay', 'penalty']
     """
-    return dict(_entry(algorithm).space)
+    if algorithm not in _ALGORITHMS:
+        known = ", ".join(_ALGORITHMS)
+        raise ValueError(f"no baseline is called {algorithm!r}; there are {known}.")
+    return dict(_ALGORITHMS[algorithm][2])
 
 
 def make_baseline(
@@ -163,17 +166,16 @@ def make_baseline(
     >>> make_baseline("IRMv1", penalty=0.5)
     IRMv1Classifier(penalty=0.5)
     """
-    entry = _entry(algorithm)
-    classes = {"classification": entry.classifier, "regression": entry.regressor}
-    if task not in classes:
-        raise ValueError(f"task is {task!r}; it must be 'classification' or 'regression'.")
-    return classes[task](**parameters)
+    search_space(algorithm)  # raises for an unknown name
+    check_choice("task", task, ("classification", "regression"))
+    classifier, regressor, _ = _ALGORITHMS[algorithm]
+    return (classifier if task == "classification" else regressor)(**parameters)
 
 
 def published_trials(algorithm: str) -> list[dict[str, float]]:
     """The 20 settings of the published search, as parameters of our estimator.
 
-    Each has its ``random_state``: with it, the first weights are the published ones as well.
+    Each includes the ``random_state`` that gives the published initial weights.
 
     Parameters
     ----------
@@ -189,7 +191,7 @@ def published_trials(algorithm: str) -> list[dict[str, float]]:
     >>> round(trials[1]["learning_rate"], 6)
     0.00392
     """
-    space = _entry(algorithm).space
+    space = search_space(algorithm)
     trials: list[dict[str, float]] = [{name: r.default for name, r in space.items()}]
     for seed in range(_FIRST_SEED + 1, _FIRST_SEED + N_TRIALS):
         stream = random.Random(seed)
@@ -200,8 +202,8 @@ def published_trials(algorithm: str) -> list[dict[str, float]]:
 def published_parameters(algorithm: str, hyperparameters: Mapping[str, float]) -> dict[str, float]:
     """Parameters of our estimator for hyper-parameters in the published names.
 
-    The trial they belong to is looked up, and with it the ``random_state`` of the published
-    first weights. ANDMask in particular keeps the weights it starts from where environments
+    The trial with these hyper-parameters is looked up for its ``random_state``, which gives the
+    published initial weights. ANDMask in particular keeps its initial weights where environments
     disagree, so its error depends on them.
 
     Parameters
@@ -209,7 +211,7 @@ def published_parameters(algorithm: str, hyperparameters: Mapping[str, float]) -
     algorithm : str
         "ERM", "IRMv1", "IGA", "ANDMask" or "Oracle".
     hyperparameters : mapping
-        With keys "lr", "wd" and, according to the algorithm, "irm_lambda", "penalty" or "tau".
+        With the keys "lr", "wd" and, depending on the algorithm, "irm_lambda", "penalty" or "tau".
 
     Examples
     --------
@@ -220,15 +222,15 @@ def published_parameters(algorithm: str, hyperparameters: Mapping[str, float]) -
     unknown = sorted(set(hyperparameters) - set(_FROM_PUBLISHED))
     if unknown:
         raise ValueError(
-            f"{unknown[0]!r} is no published hyper-parameter; there are "
+            f"{unknown[0]!r} is not a published hyper-parameter; there are "
             f"{', '.join(_FROM_PUBLISHED)}."
         )
     parameters = {_FROM_PUBLISHED[name]: float(v) for name, v in hyperparameters.items()}
     for trial in published_trials(algorithm):
-        # The published tables round to 15 decimals.
+        # The published tables are rounded to 15 decimals.
         if all(math.isclose(trial[k], v, rel_tol=1e-6) for k, v in parameters.items()):
             return parameters | {"random_state": int(trial["random_state"])}
     raise ValueError(
-        f"{dict(hyperparameters)} is none of the {N_TRIALS} published settings of {algorithm}; "
+        f"{dict(hyperparameters)} is not one of the {N_TRIALS} published settings of {algorithm}; "
         "for other settings, pass our parameters to make_baseline."
     )

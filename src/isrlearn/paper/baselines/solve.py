@@ -1,26 +1,32 @@
-"""From samples to linear weights: as published, or converged."""
+"""From samples to linear weights: by Adam as published, or to convergence."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import linalg, optimize
 from sklearn.exceptions import ConvergenceWarning
 
-from isrlearn.paper.baselines._losses import Loss
-from isrlearn.paper.baselines._objectives import Objective
-from isrlearn.paper.baselines._optimizers import Gradient, adam, initial_weights
-from isrlearn.paper.baselines._risks import Risk, environment_risks
+from isrlearn.paper.baselines.objectives import Objective
+from isrlearn.paper.baselines.risks import SQUARED, Loss, Risk, environment_risks
 
 Shares = NDArray[np.float64]
-#: Samples from which gradient descent is in single precision.
+Gradient = Callable[[NDArray], NDArray]
+Evaluate = Callable[[NDArray], tuple[float, NDArray]]
+RandomState = int | np.random.RandomState | None
+
+#: Number of samples from which gradient descent runs in single precision.
 _MANY = 5_000
+#: Largest entry of the gradient at which an intermediate objective is left for the next one.
+_ROUGHLY = 1e-4
+#: Number of weights up to which Newton steps, with a finite-difference Hessian, follow L-BFGS.
+_FEW = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,18 +37,15 @@ class Problem:
     target: NDArray  # (n, C)
     codes: NDArray[np.intp]  # (n,) environment or cell of each sample: 0 .. E-1
     weight: NDArray | None  # (n,) positive
-    loss: Loss | None  # None: the squared error
+    loss: Loss
 
     @property
     def precision(self) -> DTypeLike:
-        """Precision of gradient descent.
-
-        Single, as in the published runs, where it is many samples that cost the time.
-        """
-        few = len(self.X) < _MANY or self.loss is None
+        """Precision of gradient descent: single, as published, where samples dominate the time."""
+        few = len(self.X) < _MANY or self.loss is SQUARED
         return np.float64 if few else np.float32
 
-    def start(self, random_state: int | np.random.RandomState | None) -> NDArray:
+    def start(self, random_state: RandomState) -> NDArray:
         """Random weights (d + 1, C) from which gradient descent starts."""
         W = initial_weights(self.X.shape[1], self.target.shape[1], random_state)
         return W.astype(self.precision)
@@ -52,24 +55,53 @@ class Problem:
         return environment_risks(self.X, self.target, self.codes, self.weight, self.loss, dtype)
 
 
-def published(
-    problem: Problem,
-    gradient: Callable[[Sequence[Risk], Shares], Gradient],
+def initial_weights(
+    n_features: int, n_outputs: int, random_state: RandomState
+) -> NDArray[np.float32]:
+    """Weights (d + 1, C), uniform within 1/sqrt(d); the last row is the intercept.
+
+    With an integer ``random_state`` these are the initial weights of PyTorch's linear layer after
+    ``torch.manual_seed(random_state)``: both take 24 bits of a Mersenne Twister per weight. Runs
+    published with a seed can thus be repeated without PyTorch.
+    """
+    if isinstance(random_state, np.random.RandomState):
+        stream = random_state
+    else:
+        stream = np.random.RandomState(random_state)
+    size = (n_features + 1) * n_outputs
+    bits = stream.randint(0, 2**32, size=size, dtype=np.uint32) & np.uint32(2**24 - 1)
+    bound = np.float32(1.0 / np.sqrt(n_features))
+    drawn = bits.astype(np.float32) * np.float32(2.0**-24) * (2 * bound) - bound
+    coef, intercept = np.split(drawn, [n_features * n_outputs])
+    return np.vstack([coef.reshape(n_outputs, n_features).T, intercept[None, :]])
+
+
+def adam(
+    gradient: Gradient,
+    start: NDArray,
     *,
     learning_rate: float,
     weight_decay: float,
     n_steps: int,
-    random_state: int | np.random.RandomState | None,
-) -> NDArray[np.float64]:
-    """Weights (d + 1, C) after full-batch Adam on the features as they are."""
-    risks, shares = problem.risks(problem.precision)
-    return adam(
-        gradient(risks, shares),
-        problem.start(random_state),
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        n_steps=n_steps,
-    ).astype(np.float64)
+) -> NDArray:
+    """Weights after full-batch Adam (decay rates 0.9 and 0.999), in the precision of ``start``.
+
+    The weight decay is an L2 penalty on all weights, the intercept included.
+    """
+    W = start.copy()
+    first, second = np.zeros_like(W), np.zeros_like(W)
+    for t in range(1, n_steps + 1):
+        g = gradient(W).astype(W.dtype, copy=False)
+        if weight_decay:
+            g = g + W * weight_decay
+        first += (g - first) * 0.1
+        second *= 0.999
+        second += np.square(g) * 0.001
+        scale = np.sqrt(second)
+        scale /= math.sqrt(1.0 - 0.999**t)
+        scale += 1e-8
+        W -= first / scale * (learning_rate / (1.0 - 0.9**t))
+    return W
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +115,7 @@ class Coordinates:
     def of(cls, X: NDArray, weight: NDArray | None) -> Coordinates:
         """Coordinates that whiten these samples, of as many dimensions as they span."""
         mean = np.average(X, axis=0, weights=weight)
-        centred = X - mean
-        weighted = centred if weight is None else centred * weight[:, None]
-        covariance = weighted.T @ centred / (len(X) if weight is None else weight.sum())
+        covariance = np.atleast_2d(np.cov(X, rowvar=False, ddof=0, aweights=weight))
         # Standardised before it is diagonalised: a feature 1e8 times smaller than another is
         # not rounding error. One that varies less than its own rounding is constant.
         scale = np.sqrt(np.diag(covariance))
@@ -100,62 +130,43 @@ class Coordinates:
         return np.vstack([coef, V[-1] - self.mean @ coef])
 
 
-class Stage(NamedTuple):
-    """An objective to minimise: to the tolerance, or roughly, on the way to the next one."""
-
-    objective: Objective
-    exact: bool = True
-
-
-#: Gradient at which a stage that only leads to another is left.
-_ROUGHLY = 1e-4
-#: Weights up to which Newton steps, with a Hessian by differences, finish what L-BFGS began.
-_FEW = 300
-
-
 def converged(
     problem: Problem,
-    stages: Callable[[Shares], Iterable[Stage]],
+    stages: Callable[[Shares], Sequence[Objective]],
     *,
     weight_decay: float,
     tol: float,
     max_iter: int,
-) -> Iterator[tuple[NDArray[np.float64], int]]:
-    """Weights (d + 1, C) and number of iterations at a minimum of each objective in turn.
+) -> tuple[NDArray[np.float64], int]:
+    """Weights (d + 1, C) at a minimum of the last stage's objective, and its iterations.
 
-    In whitened coordinates, from zero; every stage after the first starts from the minimum of the
-    one before. An exact stage warns if an entry of its gradient is still above ``tol``.
+    The search starts from zero in whitened coordinates. Each stage starts from the approximate
+    minimum of the stage before. Warns if an entry of the last gradient is still above ``tol``.
     """
     coordinates = Coordinates.of(problem.X, problem.weight)
     whitened = replace(problem, X=(problem.X - coordinates.mean) @ coordinates.factor)
     risks, shares = whitened.risks()
-    shape = (whitened.X.shape[1] + 1, problem.target.shape[1])
-    decay = np.full(shape, weight_decay)
+    decay = np.full((whitened.X.shape[1] + 1, problem.target.shape[1]), float(weight_decay))
     decay[-1] = 0.0  # the intercept
-    V = np.zeros(shape)
-    for objective, exact in stages(shares):
-        evaluate = partial(_evaluate, objective, risks, decay)
-        V, slope, n_iter = _minimum(evaluate, V, tol if exact else max(tol, _ROUGHLY), max_iter)
-        if exact and slope > tol:
-            warnings.warn(
-                f"the gradient still has an entry of {slope:.1e} after {n_iter} iterations, above "
-                f"tol={tol:.1e}; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        yield coordinates.weights(V), n_iter
 
+    def evaluate(objective: Objective, V: NDArray) -> tuple[float, NDArray]:
+        points = [risk.at(V) for risk in risks]
+        value = objective.value(points) + 0.5 * float(np.vdot(decay * V, V))
+        return value, objective.gradient(points) + decay * V
 
-Evaluate = Callable[[NDArray], tuple[float, NDArray]]
-
-
-def _evaluate(
-    objective: Objective, risks: Sequence[Risk], decay: NDArray, V: NDArray
-) -> tuple[float, NDArray]:
-    """Value and gradient at weights V, with the L2 penalty."""
-    points = [risk.at(V) for risk in risks]
-    value = objective.value(points) + 0.5 * float(np.vdot(decay * V, V))
-    return value, objective.gradient(points) + decay * V
+    V = np.zeros(decay.shape)
+    *intermediate, final = stages(shares)
+    for objective in intermediate:
+        V, _, _ = _minimum(partial(evaluate, objective), V, max(tol, _ROUGHLY), max_iter)
+    V, gradient, n_iter = _minimum(partial(evaluate, final), V, tol, max_iter)
+    if gradient > tol:
+        warnings.warn(
+            f"the gradient still has an entry of {gradient:.1e} after {n_iter} iterations, above "
+            f"tol={tol:.1e}; raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return coordinates.weights(V), n_iter
 
 
 def _minimum(
@@ -174,7 +185,7 @@ def _minimum(
     while np.abs(gradient).max() > tol and v.size <= _FEW and n_iter < max_iter:
         step = linalg.lstsq(_hessian(flat, v), gradient)[0]
         value, closer = flat(v - step)
-        uphill = value > result.fun + 1e-10 * max(1.0, abs(result.fun))  # to a saddle, then
+        uphill = value > result.fun + 1e-10 * max(1.0, abs(result.fun))  # towards a saddle point
         if uphill or np.abs(closer).max() >= 0.5 * np.abs(gradient).max():
             break
         v, gradient, n_iter = v - step, closer, n_iter + 1

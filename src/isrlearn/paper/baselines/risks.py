@@ -1,0 +1,200 @@
+r"""Losses and risks of a linear model, with their derivatives.
+
+A risk, the mean loss in one environment, is evaluated at weights ``W`` (p, C) whose last row is
+the intercept. The resulting `Point` differentiates with respect to the outputs ``z = X W``;
+`Point.backward` carries such an *output gradient* (n, C) to the weights. An objective therefore
+adds up the output gradients of its terms and multiplies by X once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+
+class Loss(NamedTuple):
+    """A loss of outputs ``z`` (n, C) given targets (n, C), and its derivatives in z."""
+
+    value: Callable[[NDArray, NDArray], NDArray]  # (z, target) -> (n,)
+    gradient: Callable[[NDArray, NDArray], NDArray]  # (z, target) -> (n, C)
+    #: Product of each sample's Hessian with v: (gradient, target, v) -> (n, C).
+    hessian: Callable[[NDArray, NDArray, NDArray], NDArray]
+
+
+def _logistic(z: NDArray, target: NDArray) -> NDArray:
+    # Ten times faster than logaddexp. log1p would keep digits that the mean over samples loses.
+    softplus = np.log(1 + np.exp(-np.abs(z))) + np.maximum(z, 0)
+    return (softplus - (target + 0.5) * z)[:, 0]
+
+
+def _logistic_gradient(z: NDArray, target: NDArray) -> NDArray:
+    h = z * 0.5  # sigmoid(z) - 1/2 = tanh(z / 2) / 2, which cannot overflow
+    np.tanh(h, out=h)
+    h *= 0.5
+    h -= target
+    return h
+
+
+def _logistic_hessian(gradient: NDArray, target: NDArray, v: NDArray) -> NDArray:
+    curvature = gradient + target
+    curvature *= curvature
+    np.subtract(0.25, curvature, out=curvature)
+    curvature *= v
+    return curvature
+
+
+def _cross_entropy(z: NDArray, target: NDArray) -> NDArray:
+    top = z.max(axis=1)
+    return top + np.log(np.exp(z - top[:, None]).sum(axis=1)) - (target * z).sum(axis=1)
+
+
+def _cross_entropy_gradient(z: NDArray, target: NDArray) -> NDArray:
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    p -= target
+    return p
+
+
+def _cross_entropy_hessian(gradient: NDArray, target: NDArray, v: NDArray) -> NDArray:
+    p = gradient + target
+    pv = p * v
+    return pv - p * pv.sum(axis=1, keepdims=True)
+
+
+#: Binary cross-entropy of one output. The target is the class, 0 or 1, minus 1/2.
+LOGISTIC = Loss(_logistic, _logistic_gradient, _logistic_hessian)
+#: Cross-entropy of K outputs. The target is the unit vector of the class.
+SOFTMAX = Loss(_cross_entropy, _cross_entropy_gradient, _cross_entropy_hessian)
+#: Squared error, summed over the outputs.
+SQUARED = Loss(
+    lambda z, target: np.square(z - target).sum(axis=1),
+    lambda z, target: 2.0 * (z - target),
+    lambda gradient, target, v: 2.0 * v,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Risk:
+    """Mean loss over the samples of one environment, a function of the weights."""
+
+    X: NDArray  # (n, p), last column ones; column-major: faster to multiply when p is small
+    target: NDArray  # (n, C)
+    weight: NDArray | float  # (n, 1) adding up to one, or 1/n
+    loss: Loss
+
+    @classmethod
+    def of_samples(
+        cls, X: NDArray, target: NDArray, weight: NDArray | float, loss: Loss, dtype: DTypeLike
+    ) -> Risk:
+        """The risk of features (n, d) without the column of ones, in the given precision."""
+        homogeneous = np.ones((len(X), X.shape[1] + 1), dtype, order="F")
+        homogeneous[:, :-1] = X
+        if loss is SQUARED:
+            # The squared error depends on second moments only, so the R of a QR decomposition,
+            # which has as many rows as columns, can stand for the samples.
+            R: NDArray = np.linalg.qr(np.hstack([homogeneous, target]) * np.sqrt(weight)).R
+            p = homogeneous.shape[1]
+            return cls(R[:, :p], R[:, p:], 1.0, loss)
+        return cls(homogeneous, target.astype(dtype), weight, loss)
+
+    def at(self, W: NDArray) -> Point:
+        """The risk at weights W (p, C)."""
+        return Point(self, W)
+
+
+class Point:
+    """A `Risk` at some weights: the quantities that the terms of an objective are made of."""
+
+    def __init__(self, of: Risk, W: NDArray) -> None:
+        self.of = of
+        self.z = of.X @ W
+        self.ones = of.X[:, -1:]  # not all one if the rows stand for samples; see `Risk.of_samples`
+        self.gradient = of.loss.gradient(self.z, of.target)  # output gradient of the risk
+
+    def backward(self, output_gradient: NDArray) -> NDArray:
+        """Gradient (p, C) with respect to the weights."""
+        return self.of.X.T @ (self.of.weight * output_gradient)
+
+    def hessian(self, U: NDArray) -> NDArray:
+        """Output gradient of the derivative of the risk in the direction U (p, C)."""
+        return self.of.loss.hessian(self.gradient, self.of.target, self.of.X @ U)
+
+    @cached_property
+    def risk(self) -> float:
+        """The mean loss."""
+        return float((self.of.weight * self.of.loss.value(self.z, self.of.target)[:, None]).sum())
+
+    @cached_property
+    def dummy(self) -> tuple[float, float]:
+        """Derivatives of the risk of ``a z + b`` with respect to a and b, at a = 1, b = 0."""
+        return self._dot(self.z, self.gradient), float(self._mean(self.gradient).sum())
+
+    def dummy_gradient(self, a: float, b: float) -> NDArray:
+        """Output gradient of a times the first of these derivatives plus b times the second."""
+        line = self.z * a + self.ones * b
+        return self.of.loss.hessian(self.gradient, self.of.target, line) + self.gradient * a
+
+    @property
+    def mean(self) -> NDArray:
+        """Mean output (C,)."""
+        return self._mean(self.z)
+
+    def spread(self, centre: NDArray) -> float:
+        """Mean squared distance of the outputs from a centre (C,), averaged over the outputs."""
+        away = self.z - self.ones * centre
+        return self._dot(away, away) / away.shape[1]
+
+    def spread_gradient(self, centre: NDArray) -> NDArray:
+        """Output gradient of `spread` with the centre held fixed."""
+        return (self.z - self.ones * centre) * (2.0 / self.z.shape[1])
+
+    def _mean(self, v: NDArray) -> NDArray:
+        """Weighted mean of v (n, C) over samples."""
+        return self.ones[:, 0] @ (self.of.weight * v)
+
+    def _dot(self, u: NDArray, v: NDArray) -> float:
+        """Weighted mean over samples of the inner product of u and v."""
+        return float(np.vdot(self.of.weight * u, v))
+
+
+def environment_risks(
+    X: NDArray,
+    target: NDArray,
+    codes: NDArray[np.intp],
+    weight: NDArray | None,
+    loss: Loss,
+    dtype: DTypeLike = np.float64,
+) -> tuple[list[Risk], NDArray[np.float64]]:
+    """The risk in each environment, and its share of the samples' weight.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    target : ndarray of shape (n, C)
+    codes : ndarray of shape (n,)
+        Environment of each sample: 0 .. E-1, each with samples of positive weight.
+    weight : ndarray of shape (n,) or None
+        Weight of each sample; None means equal weights.
+    loss : Loss
+    dtype : dtype
+        Precision of the sums over samples.
+
+    Examples
+    --------
+    >>> X, target = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0]])
+    >>> (risk,), shares = environment_risks(X, target, np.array([0, 0]), None, SQUARED)
+    >>> round(risk.at(np.array([[2.0], [0.0]])).risk, 12), shares
+    (1.0, array([1.]))
+    """
+    risks = []
+    shares = np.bincount(codes, weight).astype(np.float64)
+    for e, share in enumerate(shares):
+        rows = np.flatnonzero(codes == e)
+        w = 1.0 / len(rows) if weight is None else (weight[rows, None] / share).astype(dtype)
+        risks.append(Risk.of_samples(X[rows], target[rows], w, loss, dtype))
+    return risks, shares / shares.sum()
