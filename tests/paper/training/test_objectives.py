@@ -209,7 +209,7 @@ def test_groups_must_stay(name, environment):
     batch = linear.batch._replace(
         environments=torch.full_like(linear.batch.environments, environment)
     )
-    with pytest.raises(ValueError, match="not there when groups were counted"):
+    with pytest.raises(ValueError, match="did not exist when groups were counted"):
         objective(linear.model, batch, linear.task)
 
 

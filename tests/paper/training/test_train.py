@@ -185,7 +185,7 @@ def test_a_killed_run_ends_as_one_that_was_not(tmp_path, monkeypatch):
 def test_another_run_is_not_gone_on_with(network, samples, loader, tmp_path):
     data, path = loader(samples()), tmp_path / "run.pt"
     train(network(), data, objective="irm", penalty=2.0, epochs=1, checkpoint=path)
-    with pytest.raises(ValueError, match=r"a run with lr=0.01, and now it is 0.5; .*delete it"):
+    with pytest.raises(ValueError, match=r"a run with lr=0.01, but now it is 0.5; .*delete it"):
         train(network(), data, objective="irm", penalty=2.0, lr=0.5, checkpoint=path)
     with pytest.raises(ValueError, match=r"with parameters=\{'penalty': 2.0\}"):
         train(network(), data, objective="irm", penalty=3.0, checkpoint=path)
@@ -198,7 +198,7 @@ def test_other_files_are_not_runs(network, samples, tmp_path, content):
         torch.save(network().state_dict(), path)
     else:
         path.write_bytes(content)
-    with pytest.raises(ValueError, match="is not a training run that this version can go on with"):
+    with pytest.raises(ValueError, match="is not a training run that this version can resume"):
         train(network(), [samples()], checkpoint=path)
 
 

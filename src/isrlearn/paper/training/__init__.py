@@ -1,6 +1,6 @@
-"""Trainers of networks: the objectives that ISR is compared with."""
+"""Training of networks with the objectives that ISR is compared with."""
 
-from isrlearn.paper.training._run import EpochRecord, TrainingResult
+from isrlearn.paper.training.run import EpochRecord, TrainingResult
 from isrlearn.paper.training.train import train
 
 __all__ = ["EpochRecord", "TrainingResult", "train"]

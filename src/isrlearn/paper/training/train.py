@@ -1,4 +1,4 @@
-"""One loop for all objectives: train a network, and go on where a killed run stopped."""
+"""One training loop for all objectives; an interrupted run resumes from its checkpoint."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from torch import nn
 
 from isrlearn._progress import progress as progress_bar
 from isrlearn.io.files import check_writable
-from isrlearn.paper.training._checkpoint import load_run, save_run
-from isrlearn.paper.training._run import EpochRecord, Run, Settings, TrainingResult, check_count
-from isrlearn.paper.training._seeds import seed_epoch, seeded
 from isrlearn.paper.training.objectives import Groups, make_objective
+from isrlearn.paper.training.run import (
+    EpochRecord,
+    Run,
+    Settings,
+    TrainingResult,
+    check_count,
+    load_run,
+    save_run,
+    seed_epoch,
+    seeded,
+)
 from isrlearn.torch.batches import batches, model_device
 from isrlearn.torch.evaluate import evaluate
 from isrlearn.torch.task import Task, find_task
@@ -45,56 +53,56 @@ def train(
     progress: bool = False,
     **objective_parameters: Any,
 ) -> TrainingResult:
-    """A trained copy of a network, by one of the methods that the paper post-processes.
+    """A trained copy of a network, by one of the methods whose features the paper post-processes.
 
-    Every epoch is a function of the weights it starts from, `random_state` and its number:
-    shuffling, dropout and augmentation draw from the global generators of torch, NumPy and
-    Python, or from the loader's own, and all of them are seeded at the start of each epoch and
-    put back at the end. So a run that is killed and started again with the same `checkpoint`
-    ends, on a CPU, with the same weights to the last bit as one that was not.
+    The result of an epoch depends only on the weights it starts from, `random_state` and its
+    number: shuffling, dropout and augmentation draw from the global generators of torch, NumPy
+    and Python, or from the loader's own; all of them are seeded at the start of each epoch and
+    restored at the end of training. A run that is killed and started again with the same
+    `checkpoint` therefore ends, on a CPU, with bitwise the same weights as an uninterrupted one.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Left as it is; the first weights are its own.
+        The network to start from; it is not modified.
     loader : iterable
         Training batches ``(x, y, environment)``; see `extract_features`.
     objective : str, default="erm"
-        "erm", "reweighting" (each group alike), "group_dro" (`step`), "irm" and "vrex"
+        "erm", "reweighting" (equal weight per group), "group_dro" (`step`), "irm" and "vrex"
         (`penalty`, `anneal_steps`), "ib_erm" (`bottleneck`, `layer`), "ib_irm" (all four),
         "mixup" (`alpha`) or "c_mixup" (`alpha`, `bandwidth`). Groups are the classes in each
         environment, or for regression the environments.
     validation : iterable, optional
-        Validation batches. With them the model has the weights of the best epoch.
+        Validation batches. If given, the result has the weights of the best epoch.
     task : {"classification", "regression"}, default="classification"
-        Cross-entropy of one or K logits, or squared error.
+        The loss: cross-entropy of one or K logits, or squared error.
     epochs : int, default=10
-        A finished run with a checkpoint goes on if this grows.
+        Number of epochs. A finished run with a checkpoint continues if this is increased.
     lr : float, default=0.01
     optimizer : {"sgd", "adam"}, default="sgd"
     momentum : float, default=0.9
-        Of "sgd".
+        Momentum of "sgd".
     weight_decay : float, default=0.0
-        L2 penalty, as the optimisers of torch have it.
+        L2 penalty, as in the optimizers of torch.
     decay : float, default=0.1
-        Factor of the learning rate after every `decay_every` epochs.
+        Factor by which the learning rate changes every `decay_every` epochs.
     decay_every : int, optional
-        Default: a constant learning rate.
+        Number of epochs; by default the learning rate is constant.
     select : {"worst", "average"}, default="worst"
-        Best epoch by the score of the worst validation group, or of all validation samples:
-        accuracy, or for regression RMSE. The other one decides between equals.
+        Choose the best epoch by the score of the worst validation group, or of all validation
+        samples: accuracy, or for regression RMSE. The other score breaks ties.
     patience : int, optional
-        Stop when that many epochs in a row were not better than the best. Needs `validation`.
+        Stop after this many epochs without improvement. Needs `validation`.
     checkpoint : path, optional
-        File that holds the run after every epoch, and from which it goes on if it is there. It
-        is replaced as a whole, never in part.
+        File to which the run is written after every epoch, and from which it resumes if the
+        file exists. It is replaced atomically.
     device : torch.device or str, optional
         Where to train; default: where the model is.
     random_state : int, default=0
     progress : bool, default=False
-        Draw a bar, if on a terminal.
+        Show a progress bar, if on a terminal.
     **objective_parameters
-        Parameters of the objective, named above.
+        Parameters of the objective, as listed above.
 
     Returns
     -------
@@ -114,7 +122,7 @@ def train(
     kind = find_task(task)
     check_count("epochs", epochs, 1)
     if patience is not None and validation is None:
-        raise ValueError(f"patience={patience!r} needs validation batches to be judged by")
+        raise ValueError(f"patience={patience!r} needs validation batches")
     loss = make_objective(objective, objective_parameters)
     settings = Settings(
         objective,
@@ -147,14 +155,14 @@ def train(
 
 
 def _resume(run: Run, checkpoint: Any, loader: Any) -> None:
-    """Go on from a checkpoint, if there is one."""
+    """Continue from a checkpoint, if there is one."""
     if checkpoint is None:
         return
     check_writable(checkpoint)
     if getattr(loader, "persistent_workers", False):
         raise ValueError(
-            "the loader has persistent_workers=True: its workers carry their random numbers from "
-            "epoch to epoch, so a run could not go on as it would have; set it to False"
+            "the loader has persistent_workers=True: its workers keep their random numbers from "
+            "epoch to epoch, so a resumed run would differ; set it to False"
         )
     state = load_run(checkpoint, asdict(run.settings))
     if state is not None:
@@ -176,8 +184,8 @@ def _epoch(run: Run, loader: Any, validation: Any, task: Task, device: torch.dev
         value = loss.item()
         if not math.isfinite(value):
             raise ValueError(
-                f"the loss is {value} in batch {steps} of epoch {number}; lower lr={lr:g}, or look "
-                "for NaN and infinity in the inputs"
+                f"the loss is {value} in batch {steps} of epoch {number}; lower lr={lr:g}, or "
+                "check the inputs for NaN and infinity"
             )
         loss.backward()
         run.optimizer.step()

@@ -1,9 +1,15 @@
-"""The state of a training run: settings, optimiser, epochs done and the best of them."""
+"""The state of a training run: settings, epochs done, checkpoints and random numbers."""
 
 from __future__ import annotations
 
+import os
+import pickle
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +17,16 @@ import torch
 from torch import nn
 
 from isrlearn import validation as check
+from isrlearn.io.files import atomic_write
 from isrlearn.paper.training.objectives import Objective
+
+#: Incremented when the contents of a checkpoint change.
+_VERSION = 1
+_KIND = "isrlearn training run"
 
 
 class EpochRecord(NamedTuple):
-    """What one epoch came to.
+    """Loss and validation scores of one epoch.
 
     Examples
     --------
@@ -26,24 +37,24 @@ class EpochRecord(NamedTuple):
 
     epoch: int  # 1, 2, …
     lr: float
-    loss: float  # mean over the batches of what was minimised
+    loss: float  # mean over the batches of the objective
     worst: float | None = None  # validation score of the worst group
-    average: float | None = None  # validation score of all samples
+    average: float | None = None  # validation score over all samples
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """A trained network and how it came about.
+    """A trained network and the history of its training.
 
     Parameters
     ----------
     model : torch.nn.Module
-        With the weights of the best epoch, or of the last one without validation.
+        The network with the weights of the best epoch, or of the last one without validation.
     history : tuple of EpochRecord
     best_epoch : int
-        The epoch, counted from 1, whose weights the model has.
+        The epoch, counted from 1, that the weights come from.
     stopped_early : bool
-        Whether patience ended before the epochs did.
+        Whether the run stopped because patience was exhausted.
 
     Examples
     --------
@@ -61,7 +72,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run may not change half-way."""
+    """Settings that must stay the same when a run is resumed."""
 
     objective: str
     parameters: dict[str, Any]
@@ -89,7 +100,7 @@ class Settings:
                 check_count(name, getattr(self, name), 1)
 
     def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        """An optimiser of the parameters that are not frozen."""
+        """An optimizer of the parameters that are not frozen."""
         parameters = [p for p in model.parameters() if p.requires_grad]
         if self.optimizer == "adam":
             return torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay)
@@ -119,15 +130,15 @@ class Run:
 
     @property
     def stopped(self) -> bool:
-        """Whether patience has ended."""
+        """Whether patience is exhausted."""
         return self.settings.patience is not None and self.waited >= self.settings.patience
 
     def unfinished(self, epochs: int) -> bool:
-        """Whether there is another epoch to do."""
+        """Whether epochs remain."""
         return len(self.history) < epochs and not self.stopped
 
     def record(self, record: EpochRecord, sign: int) -> None:
-        """Add an epoch, and keep its weights if it is the best by validation."""
+        """Add an epoch, and keep its weights if its validation score is the best."""
         if record.worst is not None:
             best = None if self.best is None else self.history[self.best[0] - 1]
             if best is None or self._score(record, sign) > self._score(best, sign):
@@ -136,12 +147,12 @@ class Run:
         self.history.append(record)
 
     def _score(self, record: EpochRecord, sign: int) -> tuple[float, ...]:
-        """What to choose by; the other score decides between equals."""
+        """The scores to compare epochs by; the second breaks ties."""
         scores = [sign * value for value in (record.worst, record.average) if value is not None]
         return tuple(scores if self.settings.select == "worst" else reversed(scores))
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, as tensors and plain values."""
+        """Everything needed to resume, as tensors and plain values."""
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -151,7 +162,7 @@ class Run:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.objective.restore(state["objective"])
@@ -159,7 +170,7 @@ class Run:
         self.best = state["best"]
 
     def result(self) -> TrainingResult:
-        """The run as it is, the model with its best weights."""
+        """The result so far, with the best weights."""
         epoch = len(self.history)
         if self.best is not None:
             epoch, weights = self.best
@@ -169,6 +180,83 @@ class Run:
 
 
 def check_count(name: str, value: Any, least: int) -> None:
-    """Raise unless value is an integer of at least that."""
+    """Raise unless value is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+
+
+def save_run(path: str | os.PathLike[str], settings: dict[str, Any], state: dict[str, Any]) -> None:
+    """Replace the checkpoint by this state, atomically."""
+    with atomic_write(path) as file:
+        torch.save({"kind": _KIND, "version": _VERSION, "settings": settings, **state}, file)
+
+
+def load_run(path: str | os.PathLike[str], settings: dict[str, Any]) -> dict[str, Any] | None:
+    """The state of a run with these settings, or None if the file does not exist."""
+    if not Path(path).exists():
+        return None
+    try:
+        # Tensors and plain values only, so that a checkpoint cannot run code.
+        run = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError):
+        run = None
+    if not isinstance(run, dict) or run.get("kind") != _KIND or run.get("version") != _VERSION:
+        raise ValueError(
+            f"{os.fspath(path)!r} is not a training run that this version can resume; name "
+            "another file, or delete it to start again"
+        )
+    for name, value in settings.items():
+        if run["settings"].get(name) != value:
+            raise ValueError(
+                f"{os.fspath(path)!r} holds a run with {name}={run['settings'].get(name)!r}, but "
+                f"now it is {value!r}; name another file, or delete it to start again"
+            )
+    return run
+
+
+@contextmanager
+def seeded(loader: Any) -> Iterator[None]:
+    """A context in which generators may be seeded; their states are restored at its end.
+
+    These are the global generators of torch, NumPy and Python, which loaders, augmentations and
+    dropout use, and those of the loader and its samplers.
+    """
+    own = [(generator, generator.get_state()) for generator in _generators(loader)]
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    devices = range(torch.cuda.device_count())
+    try:
+        with torch.random.fork_rng(devices=devices):
+            yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
+        for generator, state in own:
+            generator.set_state(state)
+
+
+def seed_epoch(loader: Any, random_state: int, epoch: int) -> None:
+    """Seed every generator for an epoch, independently of what was drawn before."""
+    seed = int(np.random.SeedSequence([random_state, epoch]).generate_state(1, np.uint64)[0]) >> 1
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    random.seed(seed)
+    for generator in _generators(loader):
+        generator.manual_seed(seed)
+    # Samplers of distributed training need the epoch.
+    set_epoch = getattr(getattr(loader, "sampler", None), "set_epoch", None)
+    if set_epoch is not None:
+        set_epoch(epoch)
+
+
+def _generators(loader: Any) -> list[torch.Generator]:
+    """The generators of a loader and its samplers, each once."""
+    batch_sampler = getattr(loader, "batch_sampler", None)
+    holders = [
+        loader,
+        getattr(loader, "sampler", None),
+        batch_sampler,
+        getattr(batch_sampler, "sampler", None),
+    ]
+    found = [getattr(holder, "generator", None) for holder in holders]
+    unique = {id(generator): generator for generator in found}
+    return [g for g in unique.values() if isinstance(g, torch.Generator)]
