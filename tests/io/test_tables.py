@@ -152,8 +152,8 @@ class TestErrors:
         ("features", "text"),
         [
             ("f0:f9", "no feature column 'f9'"),
-            ("f3:f1", "last number is below the first"),
-            ("y:f0", "last column is before the first"),
+            ("f3:f1", "runs backwards"),
+            ("y:f0", "runs backwards"),
             ("y", "is the label or the environment"),
             (",", "no feature is left"),
         ],
@@ -163,9 +163,12 @@ class TestErrors:
 
     def test_a_gap_in_a_range(self, tmp_path):
         (tmp_path / "t.csv").write_text("f0,f2\n1,2\n")
-        assert "has no column 'f1'" in message(tmp_path / "t.csv", features="f0:f2")
-        (tmp_path / "t.csv").write_text("f0,f1,f2,f02\n1,2,3,4\n")
-        assert "both 'f2' and 'f02'" in message(tmp_path / "t.csv", features="f0:f2")
+        assert "no feature column 'f1'" in message(tmp_path / "t.csv", features="f0:f2")
+        (tmp_path / "t.csv").write_text("f00,f10,f2,f02,f01\n1,2,3,4,5\n")
+        assert read_table(tmp_path / "t.csv", features="f00:f02").X.tolist() == [[1, 5, 4]]
+        (tmp_path / "t.csv").write_text("f0,f999999999999\n1,2\n")
+        text = message(tmp_path / "t.csv", features="f0:f999999999999")
+        assert "no feature column 'f1' (and 1 more" in text
 
     def test_columns_a_model_needs(self, table_path):
         names = ["f0", "f1", "colour", "weight"]
@@ -183,7 +186,7 @@ class TestErrors:
     def test_not_a_number_in_parquet(self, tmp_path):
         pq.write_table(pa.table({"a": [1.0, 2.0], "b": [None, "x"]}), tmp_path / "t.parquet")
         text = message(tmp_path / "t.parquet")
-        assert "column 'b' holds 'x', not a number, in row 2" in text
+        assert "column 'b' is of type string, not a number" in text
         assert read_table(tmp_path / "t.parquet", features="a").X.tolist() == [[1], [2]]
 
     def test_missing_numbers(self, write, sample):
@@ -198,7 +201,7 @@ class TestErrors:
 
     def test_the_label_is_not_a_feature(self, write):
         text = message(write("table.csv"), label="y", features=["f0", "y"])
-        assert "column 'y' is the label; it cannot be a feature" in text
+        assert "the label 'y' cannot be a feature" in text
 
     def test_missing_labels(self, write, sample):
         y = sample.y.copy()
@@ -323,4 +326,4 @@ class TestHostileArrays:
             zipfile.ZipFile(tmp_path / "a.npz", "a") as archive,
         ):
             archive.writestr("X.npy", archive.read("X.npy"))
-        assert "2 arrays are named 'X'" in message(tmp_path / "a.npz")
+        assert "2 columns are named 'X'" in message(tmp_path / "a.npz")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.rows import Rows
-from isrlearn.io._source import BLOCK_BYTES, Source, checked_labels, numbered, objects
+from isrlearn.io._formats import BLOCK_BYTES, Source, label_array, numbered
 from isrlearn.io.errors import TableError, reading, shown
 
 #: Limits on what a damaged footer can make the parser allocate.
@@ -37,11 +37,9 @@ class ParquetTable(Source):
         self.path, self._types = path, pyarrow().types
         with reading(path, "Parquet"), self.open() as file:
             self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
-            if not self.schema.names or not self.n_rows:
-                raise TableError(
-                    f"{path}: there are {len(self.schema.names)} columns and {self.n_rows} rows"
-                )
             self.check_names(self.schema.names)
+            if not self.n_rows:
+                raise TableError(f"{path}: the table has no rows")
             widths = {field.name: self._width(file, field) for field in self.schema}
         self.groups = {v: numbered(f"{v}_", m) for v, m in widths.items() if m is not None}
         #: Column of the file, and place in its lists, of each of our columns.
@@ -98,17 +96,11 @@ class ParquetTable(Source):
             narrow &= types.is_float32(kind) or types.is_float16(kind)
             number = types.is_floating(kind) or types.is_integer(kind)
             if not (number or types.is_boolean(kind) or types.is_decimal(kind)):
-                raise self._not_a_number(column)
+                raise TableError(
+                    f"{self.path}: column {shown(column)} is of type {kind}, not a number; choose "
+                    "the feature columns by name, pattern or range"
+                )
         return np.dtype(np.float32 if narrow else np.float64)
-
-    def _not_a_number(self, column: str) -> TableError:
-        with self.open() as file:
-            first = next(file.iter_batches(batch_size=64, columns=[column])).column(column)
-        i, value = next(((i, v.as_py()) for i, v in enumerate(first) if v.is_valid), (0, None))
-        return TableError(
-            f"{self.path}: column {shown(column)} holds {shown(value)}, not a number, in row "
-            f"{i + 1}; choose the feature columns by name, pattern or range"
-        )
 
     def fill(self, out: NDArray, batch: Any, features: Sequence[str], before: int) -> None:
         """Write the features of a batch, whose first row has the number `before`, to an array."""
@@ -161,9 +153,8 @@ class ParquetTable(Source):
         values = values.to_pylist()
         # Cast first: the codes of some writers are unsigned.
         codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
-        if None not in values and codes.min(initial=0) >= 0:
-            return checked_labels(values, len(codes), self.path, name)[codes]
-        return objects([*values, None])[codes]  # -1 is the last
+        values += [None] if (codes < 0).any() else []  # -1 is the last
+        return label_array(values, len(codes), self.path, name)[codes]
 
 
 class ParquetRows(Rows):

@@ -82,15 +82,6 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 
 @contextmanager
-def located(path: Path) -> Iterator[None]:
-    """Put the name of the file before the message of a TableError."""
-    try:
-        yield
-    except TableError as error:
-        raise TableError(f"{path}: {error}") from None
-
-
-@contextmanager
 def reading(path: Path, kind: str) -> Iterator[None]:
     """Turn whatever a parser raises on a bad file into a TableError that names the file.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +15,30 @@ from numpy.typing import NDArray
 
 from isrlearn.core.labels import is_missing
 from isrlearn.core.rows import Rows
-from isrlearn.io._arrays import ArrayTable, NpzTable, read_vector
-from isrlearn.io._columns import require, select
-from isrlearn.io._csv import CsvTable
+from isrlearn.io._formats import (
+    BLOCK_BYTES,
+    ArchiveTable,
+    ArrayTable,
+    Source,
+    TextTable,
+    as_labels,
+    check_room,
+    mapped,
+)
 from isrlearn.io._parquet import ParquetTable
-from isrlearn.io._source import BLOCK_BYTES, Source, check_room
-from isrlearn.io.errors import TableError, listed, located, shown, suggestion
+from isrlearn.io.errors import TableError, listed, reading, shown, suggestion
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
-    ".csv": CsvTable,
-    ".tsv": CsvTable,
+    ".csv": TextTable,
+    ".tsv": TextTable,
     ".npy": ArrayTable,
-    ".npz": NpzTable,
+    ".npz": ArchiveTable,
     ".parquet": ParquetTable,
     ".zarr": ArrayTable,
 }
 #: Where the labels of an array are looked for by default.
 _LABEL_FILES = ("{}.labels.csv", "{}.labels.parquet", "{}.labels.npz", "{}.csv", "labels.csv")
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", flags=re.DOTALL)
 #: Largest magnitudes whose squares (and, in float64, fourth powers) can still be summed.
 _LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e60}
 
@@ -133,19 +142,17 @@ def read_table(
     vectors = [name for name in roles.values() if name and is_vector(name)]
     inside = [name for name in roles.values() if name and not is_vector(name)]
     holder = _label_source(source, labels, inside)
-    with located(holder.path):
-        for role, name in roles.items():
-            require(holder.columns, [name] if name in inside else [], role)
-    with located(source.path):
-        chosen = _features(source, features, [*roles.values()] if holder is source else [])
+    for role, name in roles.items():
+        _required(holder, [name] if name in inside else [], role)
+    chosen = _features(source, features, [*roles.values()] if holder is source else [])
     # The small files first: what is wrong with them is known at once.
-    found = {name: read_vector(Path(name)) for name in vectors}
+    found = {name: _vector(Path(name)) for name in vectors}
     if holder is not source:
         found |= holder.read([], inside)[1]
     X, own = source.read(chosen, inside if holder is source else [])
     found |= own
     if isinstance(X, Rows) and not stream:
-        check_room(X.shape, X.dtype, source.path)
+        check_room(len(X) * X.shape[1] * X.dtype.itemsize, source.path)
         X = X[:]
     _check_lengths(X, {role: found[name] for role, name in roles.items() if name}, source)
     if isinstance(X, np.ndarray) and not (stream and isinstance(X, np.memmap)):
@@ -199,6 +206,14 @@ def is_vector(name: str) -> bool:
     return name.endswith(".npy")
 
 
+def _vector(path: Path) -> NDArray:
+    """Labels of a one-dimensional .npy array."""
+    if not path.is_file():
+        raise TableError(f"{path}: there is no such file")
+    with reading(path, "an array"):
+        return as_labels(np.array(mapped(path)), path, path.name)
+
+
 def _label_source(
     source: Source, labels: str | os.PathLike[str] | None, inside: list[str]
 ) -> Source:
@@ -223,13 +238,71 @@ def _features(
     """Names of the feature columns; those reserved are the label and the environment."""
     if wanted is None:
         if not source.features:
-            raise TableError(f"say which array holds the features: {listed(source.groups)}")
-        return select(source.features, "*", reserved=reserved)
-    if isinstance(wanted, str):
-        return select(source.columns, wanted, groups=source.groups, reserved=reserved)
-    if reserved and reserved[0] in wanted:
-        raise TableError(f"column {shown(reserved[0])} is the label; it cannot be a feature")
-    return require(source.columns, wanted)
+            groups = listed(source.groups)
+            raise TableError(f"{source.path}: say which array holds the features: {groups}")
+        chosen = [name for name in source.features if name not in reserved]
+    elif isinstance(wanted, str):
+        chosen = _selected(source, wanted, reserved)
+    elif reserved and reserved[0] in wanted:
+        raise TableError(f"{source.path}: the label {shown(reserved[0])} cannot be a feature")
+    else:
+        chosen = _required(source, wanted, "feature")
+    if not chosen:
+        raise TableError(f"{source.path}: no feature is left of {listed(source.columns)}")
+    return chosen
+
+
+def _required(source: Source, names: Sequence[str], role: str) -> list[str]:
+    """The names, if the table has every one of them."""
+    there = set(source.columns)
+    missing = [name for name in names if name not in there]
+    if missing:
+        more = f" (and {len(missing) - 1} more of the {len(names)})" if len(missing) > 1 else ""
+        hint = suggestion(missing[0], source.columns)
+        raise TableError(
+            f"{source.path}: there is no {role} column {shown(missing[0])}{more}{hint}"
+        )
+    return list(names)
+
+
+def _selected(source: Source, wanted: str, reserved: Sequence[str | None]) -> list[str]:
+    """Columns of names, patterns and ranges, each once, in the order they were asked for."""
+    there, chosen = set(source.columns), dict[str, None]()
+    # A name may contain a comma.
+    for token in [wanted] if wanted in there else map(str.strip, wanted.split(",")):
+        if token in reserved:
+            raise TableError(
+                f"{source.path}: {shown(token)} is the label or the environment; it cannot be a "
+                "feature"
+            )
+        if token in there:
+            chosen[token] = None
+        elif token:
+            found = source.groups.get(token) or _several(source, token)
+            chosen.update(dict.fromkeys(name for name in found if name not in reserved))
+    return list(chosen)
+
+
+def _several(source: Source, token: str) -> Sequence[str]:
+    """Columns of a pattern or a range."""
+    columns = source.columns
+    if any(c in token for c in "*?["):
+        found = [name for name in columns if fnmatchcase(name, token)]
+        if not found:
+            names = listed(columns)
+            raise TableError(f"{source.path}: no column matches {shown(token)}; there are {names}")
+        return found
+    first, colon, last = token.partition(":")
+    _required(source, [first, last] if colon else [token], "feature")
+    a, b = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
+    names: Sequence[str] = columns[columns.index(first) : columns.index(last) + 1]
+    if a and b and a[1] == b[1]:
+        # The file's own names must not make us count further than it has columns.
+        numbers = range(int(a[2]), min(int(b[2]), int(a[2]) + len(columns)) + 1)
+        names = [f"{a[1]}{i:0{len(a[2])}}" for i in numbers]
+    if not names:
+        raise TableError(f"{source.path}: the range {shown(token)} runs backwards")
+    return _required(source, names, "feature")
 
 
 def _check_lengths(X: Any, found: dict[str, NDArray], source: Source) -> None:

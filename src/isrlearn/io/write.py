@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.rows import ArraySource, Rows
+from isrlearn.io._formats import BLOCK_BYTES
 from isrlearn.io._parquet import pyarrow
-from isrlearn.io._source import BLOCK_BYTES
 from isrlearn.io.files import atomic_write
 from isrlearn.validation import check_source, refuse_path
 
