@@ -289,8 +289,9 @@ def _several(source: Source, token: str) -> Sequence[str]:
     if any(c in token for c in "*?["):
         found = [name for name in columns if fnmatchcase(name, token)]
         if not found:
-            names = listed(columns)
-            raise TableError(f"{source.path}: no column matches {shown(token)}; there are {names}")
+            raise TableError(
+                f"{source.path}: no column matches {shown(token)}; there are {listed(columns)}"
+            )
         return found
     first, colon, last = token.partition(":")
     _required(source, [first, last] if colon else [token], "feature")
