@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Exit with the status of one run: 0 well, 2 the user's mistake, 1 ours.
+    """Exit with the status of one run: 0 on success, 2 for a user error, 1 for a bug.
 
     Examples
     --------
@@ -30,6 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from ._app import run
+    from .app import run
 
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))

@@ -1,20 +1,26 @@
-"""``isr bench``: the paper's synthetic experiments, each by one command."""
+"""``isr bench``: the experiments of the paper, one command each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click import Choice, IntRange, option
 
-from isrlearn.cli._bench import JOBS, command_line, names
-from isrlearn.cli.bench_partial import partial_labels
-from isrlearn.cli.bench_real import REAL_COMMANDS
+from isrlearn.cli.console import show, working
+from isrlearn.cli.tables import FOLDER, JSON, options
 
-if TYPE_CHECKING:
-    from isrlearn.paper import Result
-    from isrlearn.paper.tables import Table
+#: Options that change where a result goes or how fast it arrives, but not the result.
+_INCIDENTAL = {"cache", "out", "n_jobs", "as_json", "figures"}
+
+
+def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """Comma-separated names; None if not given."""
+    return None if value is None else tuple(name.strip() for name in value.split(","))
 
 
 def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
@@ -27,131 +33,173 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
         raise click.BadParameter(str(error)) from None
 
 
-_OUTPUT = (
-    click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables."),
-    click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=None,
-        help="Directory of records, tables and figures. [default: isr-bench/EXPERIMENT]",
-    ),
-)
-_RUN = (
-    click.option(
-        "--figures/--no-figures", default=True, show_default=True, help="Draw the figures."
-    ),
-    JOBS,
-    click.option(
-        "--samples",
-        "n_samples",
-        type=click.IntRange(10),
-        default=10_000,
-        show_default=True,
-        help="Samples of each environment in each split.",
-    ),
-    click.option(
-        "--search-seeds",
-        "n_search_seeds",
-        type=click.IntRange(1),
-        default=3,
-        show_default=True,
-        help="Seeds whose validation error chooses among the trials.",
-    ),
-    click.option(
-        "--trials",
-        "n_trials",
-        type=click.IntRange(1),
-        default=20,
-        show_default=True,
-        help="Hyper-parameters tried for each method that has any.",
-    ),
-    click.option(
+def _shares(context: click.Context, parameter: click.Parameter, value: str) -> Any:
+    """Comma-separated percentages as shares."""
+    try:
+        return tuple(float(part) / 100 for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of percentages like 100,10") from None
+
+
+DATASETS = option("--datasets", callback=_names, help="Data sets, separated by commas.")
+METHODS = option("--methods", callback=_names, help="Methods, separated by commas.")
+FIGURES = option("--figures/--no-figures", default=True, help="Draw the figures.")
+JOBS = option("--jobs", "n_jobs", type=IntRange(1), default=os.cpu_count() or 1, help="Processes.")
+SYNTHETIC = (
+    option("--seeds", "n_seeds", type=IntRange(1), default=50),
+    DATASETS,
+    METHODS,
+    option("--environments", callback=_numbers, default="2:10", help="Range 2:10 or list 2,4,8."),
+    option(
         "--optimizer",
-        type=click.Choice(["converged", "published"]),
+        type=Choice(["converged", "published"]),
         default="converged",
-        show_default=True,
         help="Baselines fitted to convergence, or by 10,000 steps of Adam as published.",
     ),
-    click.option(
-        "--environments",
-        callback=_numbers,
-        default="2:10",
-        show_default=True,
-        help="Numbers of environments: a range 2:10 or a list 2,4,8.",
-    ),
-    click.option("--methods", callback=names, help="Names of methods, separated by commas."),
-    click.option("--datasets", callback=names, help="Names of data sets, separated by commas."),
-    click.option("--seeds", "n_seeds", type=click.IntRange(1), default=50, show_default=True),
+    option("--trials", "n_trials", type=IntRange(1), default=20, help="Settings per method."),
+    option("--search-seeds", "n_search_seeds", type=IntRange(1), default=3, help="For the trials."),
+    option("--samples", "n_samples", type=IntRange(10), default=10_000, help="Per environment."),
+    JOBS,
+    FIGURES,
 )
-
-
-def _with(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A decorator that adds options to a command."""
-
-    def decorate(command: Any) -> Any:
-        for option in options:
-            command = option(command)
-        return command
-
-    return decorate
+COMPARE = option("--compare", type=Choice(["published"]), help="Show the published results too.")
+PARTIAL = (
+    option("--draws", "n_draws", type=IntRange(1), default=20),
+    DATASETS,
+    METHODS,
+    option("--labels", "fractions", callback=_shares, default="100,50,25,10,5", help="Percent."),
+    JOBS,
+    FIGURES,
+)
+REAL = (
+    option("--seeds", "n_seeds", type=IntRange(1)),
+    option("--full", is_flag=True, help="The paper's sizes; for a machine with a GPU."),
+    option("--trained-with", callback=_names, help="Objectives, separated by commas."),
+    METHODS,
+    option("--cache", type=FOLDER, help="Folder of trained features. [default: OUT/features]"),
+    option("--jobs", "n_jobs", type=IntRange(1), default=1, help="Processes."),
+)
+FOLDERS = (
+    option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of the data set."),
+    option("--features", type=click.Path(exists=True, dir_okay=False), help="Features as .npz."),
+    option("--network", help="Network to train, or encoder to run."),
+    *REAL,
+)
 
 
 @click.group()
 def bench() -> None:
     """Run the benchmarks of the paper.
 
-    An interrupted run goes on where it stopped when the same command is given again.
+    An interrupted run resumes where it stopped when the same command is given again.
     """
 
 
-@bench.command("linear-unit-tests")
-@_with(*_OUTPUT, *_RUN)
-@click.option(
-    "--compare",
-    type=click.Choice(["published"]),
-    default=None,
-    help="Draw the published results and print how far ours are from them.",
-)
-@click.pass_context
-def linear_unit_tests(context: click.Context, /, compare: str | None, **options: Any) -> None:
-    """Error against environments on Example-2, 2s, 3, 3s, 3' and 3s'.
+def _synthetic(
+    name: str, out: Path, command: str, datasets: Any, methods: Any, **given: Any
+) -> Any:
+    """Run an experiment on synthetic data and write its files."""
+    from isrlearn.paper import EXPERIMENTS, Plan, run, write_result
+    from isrlearn.paper.figures import require_matplotlib
 
-    Example: isr bench linear-unit-tests --seeds 5 --optimizer published --compare published
-    """
-    _run(context, compare=compare is not None, **options)
+    n_jobs, figures = given.pop("n_jobs"), given.pop("figures")
+    compare = given.pop("compare", None) is not None
+    if figures:
+        require_matplotlib()
+    datasets = datasets or EXPERIMENTS[name].datasets
+    methods = methods or EXPERIMENTS[name].default_methods(given["optimizer"])
+    plan = Plan(name, datasets, methods, **given)
+    result = run(plan, out, n_jobs=n_jobs, compare=compare, command=command)
+    write_result(result, out, command=command, figures=figures)
+    return result
+
+
+def _partial(name: str, out: Path, command: str, n_jobs: int, figures: bool, **given: Any) -> Any:
+    """Run the experiment with few environment labels and write its files."""
+    from isrlearn.paper.figures import require_matplotlib
+    from isrlearn.paper.partial_labels import LabelsPlan, run_partial_labels, write_partial_labels
+
+    if figures:
+        require_matplotlib()
+    plan = LabelsPlan(**{name: value for name, value in given.items() if value is not None})
+    result = run_partial_labels(plan, out, n_jobs=n_jobs, command=command)
+    write_partial_labels(result, out, figures=figures, command=command)
+    return result
+
+
+def _real(
+    name: str,
+    out: Path,
+    command: str,
+    *,
+    n_seeds: int | None,
+    trained_with: Any,
+    methods: Any,
+    full: bool,
+    cache: Path | None,
+    n_jobs: int,
+    **source: str | None,
+) -> Any:
+    """Run an experiment on real data and write its files."""
+    from isrlearn.paper.real import RealPlan, run_real, write_real
+
+    given = {option: value for option, value in source.items() if value is not None}
+    plan = RealPlan(name, n_seeds, trained_with, methods, given, full)
+    with working(name, quietly=True):
+        result = run_real(plan, out, cache=cache, n_jobs=n_jobs, command=command)
+    write_real(result, out, command=command)
+    return result
+
+
+def _add(
+    run: Callable[..., Any], declared: Sequence[Any], name: str, example: str, summary: str
+) -> None:
+    """Add the command of one experiment that keeps records."""
+
+    def callback(out: Path | None, as_json: bool, **given: Any) -> None:
+        context = click.get_current_context()
+        folder = Path("isr-bench") / name if out is None else out
+        try:
+            result = run(name, folder, _command_line(context), **given)
+        except KeyboardInterrupt:
+            click.echo(f"Finished cells are in {folder}; the same command resumes.", err=True)
+            raise
+        show(result.to_dict(), [table.rich() for table in result.tables()], as_json)
+        click.echo(f"Records, tables and figures are in {folder}.", err=True)
+        if result.failures:
+            first, n = result.failures[0], len(result.failures)
+            where = f"{first.key.method} on {first.key.dataset}, seed {first.key.seed}"
+            click.echo(f"isr: {n} cells failed; first {where}: {first.message}", err=True)
+            context.exit(1)
+
+    callback.__doc__ = f"{summary}\n\nExample: isr bench {name} {example}"
+    out = option("--out", type=FOLDER, help=f"Folder to write to. [default: isr-bench/{name}]")
+    bench.command(name)(options(*declared, out, JSON)(callback))
+
+
+def _command_line(context: click.Context) -> str:
+    """The command that gives the same result again, without the options that do not change it."""
+    words = ["isr", "bench", str(context.info_name)]
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if name in _INCIDENTAL or source != click.core.ParameterSource.COMMANDLINE:
+            continue
+        words.append(parameter.opts[0])
+        value = context.params[name]
+        if name == "fractions":
+            value = tuple(f"{100 * share:g}" for share in value)
+        if not isinstance(value, bool):
+            words.append(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
+    return " ".join(words)
 
 
 @bench.command()
-@_with(*_OUTPUT, *_RUN)
-@click.pass_context
-def multiclass(context: click.Context, /, **options: Any) -> None:
-    """Error against environments with 2 to 7 classes.
-
-    Example: isr bench multiclass --datasets k=3,k=5 --environments 2:4 --seeds 20
-    """
-    _run(context, **options)
-
-
-@bench.command()
-@_with(*_OUTPUT, *_RUN)
-@click.pass_context
-def regression(context: click.Context, /, **options: Any) -> None:
-    """Mean squared error against environments, with 3 to 6 spurious dimensions.
-
-    Example: isr bench regression --datasets d_s=5,anticausal-d_s=5 --seeds 20
-    """
-    _run(context, **options)
-
-
-@bench.command()
-@_with(*_OUTPUT)
-@click.option(
-    "--spurious", callback=_numbers, default="1:8", show_default=True, help="Spurious dimensions."
-)
-@click.option(
-    "--classes", callback=_numbers, default="2:7", show_default=True, help="Numbers of classes."
-)
-@click.option("--repeats", type=click.IntRange(1), default=20, show_default=True)
+@option("--spurious", callback=_numbers, default="1:8", help="Spurious dimensions.")
+@option("--classes", callback=_numbers, default="2:7", help="Numbers of classes.")
+@option("--repeats", type=IntRange(1), default=20)
+@option("--out", type=FOLDER, help="Folder to write to.")
+@JSON
 @click.pass_context
 def theory(
     context: click.Context,
@@ -169,78 +217,44 @@ def theory(
 
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
-        measured.write_complexity(found, out, command_line(context), n_repeats=repeats)
-    if as_json:
-        click.echo(measured.complexity_json(found))
-    else:
-        _print([measured.complexity_table(found)])
+        measured.write_complexity(found, out, _command_line(context), n_repeats=repeats)
+    record = json.loads(measured.complexity_json(found))
+    show(record, [measured.complexity_table(found).rich()], as_json)
 
 
-def _run(
-    context: click.Context,
-    *,
-    datasets: tuple[str, ...] | None,
-    methods: tuple[str, ...] | None,
-    out: Path | None,
-    n_jobs: int,
-    as_json: bool,
-    figures: bool,
-    compare: bool = False,
-    **options: Any,
-) -> None:
-    """Run an experiment, write its files, print its tables."""
-    from isrlearn.paper import EXPERIMENTS, Plan, run
-    from isrlearn.paper.figures import require_matplotlib
-
-    name = str(context.info_name)
-    out = Path("isr-bench") / name if out is None else out
-    if figures:
-        require_matplotlib()
-    experiment = EXPERIMENTS[name]
-    plan = Plan(
-        name,
-        experiment.datasets if datasets is None else datasets,
-        experiment.default_methods(options["optimizer"]) if methods is None else methods,
-        **options,
-    )
-    try:
-        result = run(plan, out, n_jobs=n_jobs, compare=compare, command=command_line(context))
-    except KeyboardInterrupt:
-        click.echo(f"What was finished is kept in {out}; the same command goes on.", err=True)
-        raise
-    _show(context, result, out, as_json, figures)
-
-
-def _show(context: click.Context, result: Result, out: Path, as_json: bool, figures: bool) -> None:
-    """Write the files and print what was found."""
-    from isrlearn.paper import write_result
-
-    write_result(result, out, command=command_line(context), figures=figures)
-    if as_json:
-        click.echo(result.as_json())
-    else:
-        _print(result.tables())
-        click.echo(f"Records, tables and figures are in {out}.", err=True)
-    if result.failures:
-        first = result.failures[0]
-        click.echo(
-            f"{len(result.failures)} cells failed; first {first.key.method} on "
-            f"{first.key.dataset}, seed {first.key.seed}: {first.message}",
-            err=True,
-        )
-        context.exit(1)
-
-
-def _print(tables: list[Table]) -> None:
-    """Tables on the console, as wide as they are when output is not a terminal."""
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
-    for table in tables:
-        console.print(table.rich())
-
-
-for _real in (partial_labels, *REAL_COMMANDS):
-    bench.add_command(_real)
+_add(
+    _synthetic,
+    (*SYNTHETIC, COMPARE),
+    "linear-unit-tests",
+    "--seeds 5 --compare published",
+    "Error against environments on Example-2, 2s, 3, 3s, 3' and 3s'.",
+)
+_add(
+    _synthetic,
+    SYNTHETIC,
+    "multiclass",
+    "--datasets k=3,k=5 --environments 2:4",
+    "Error against environments with 2 to 7 classes.",
+)
+_add(
+    _synthetic,
+    SYNTHETIC,
+    "regression",
+    "--datasets d_s=5,anticausal-d_s=5",
+    "Mean squared error against environments, with 3 to 6 spurious dimensions.",
+)
+_add(
+    _partial,
+    PARTIAL,
+    "partial-labels",
+    "--draws 5 --labels 100,10",
+    "Worst-group accuracy with 100 % down to 5 % of the environment labels.",
+)
+_add(_real, REAL, "mc-cmnist", "--seeds 2", "ISR-Multiclass on Multi-class Coloured MNIST.")
+_add(_real, REAL, "rcfmnist", "--seeds 3", "ISR-Regression on Rotated Coloured Fashion-MNIST.")
+_add(_real, REAL, "law-school", "--seeds 20", "ISR-Regression on grades of law students.")
+_add(_real, REAL, "pretrained", "--seeds 5", "Heads on a pretrained encoder of photographs.")
+_add(_real, FOLDERS, "waterbirds", "--data waterbirds", "ISR-Mean and ISR-Cov on Waterbirds.")
+_add(_real, FOLDERS, "celeba", "--data celeba --full", "ISR-Mean and ISR-Cov on CelebA.")
+_add(_real, FOLDERS, "multinli", "--features bert.npz", "ISR-Mean and ISR-Cov on MultiNLI.")
+_add(_real, FOLDERS, "clip", "--features clip.npz", "Heads on CLIP's features of Waterbirds.")

@@ -1,17 +1,116 @@
-"""``isr datasets``."""
+"""``isr datasets``: the data sets known by name, listed, downloaded, plotted or exported."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from isrlearn.cli._console import JSON, plain, show, table, working
+from isrlearn.cli.console import show, table, working
+from isrlearn.cli.tables import FILE, FOLDER, JSON, SEED
+
+if TYPE_CHECKING:
+    from isrlearn.datasets import EnvironmentData, Splits
+
+FORMATS = ("csv", "parquet", "npz", "npy")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a data set is and how to make it."""
+
+    summary: str
+    make: Callable[..., Splits]
+    task: str = "classification"
+    files: tuple[Any, ...] = ()  # public files that it is made of
+    folder: bool = False  # whether the user downloads it; `make` then takes the folder
+
+    @property
+    def source(self) -> str:
+        """Where the samples come from."""
+        if self.folder:
+            return "a folder you download"
+        return "public files" if self.files else "isrlearn"
+
+
+@cache
+def catalogue() -> dict[str, Dataset]:
+    """Every data set by name."""
+    from isrlearn import datasets as own
+    from isrlearn.datasets.law_school import LAW_SCHOOL_FILE
+    from isrlearn.paper import datasets as paper
+    from isrlearn.paper.datasets.idx import IDX_FILES
+
+    mnist, fashion = IDX_FILES["mnist"], IDX_FILES["fashion-mnist"]
+    entries = {
+        "digits-on-paper": Dataset(
+            "Handwritten digits, odd or even, on paper of two colours.", own.load_digits_on_paper
+        ),
+        "waterbirds-like": Dataset(
+            "Features with the sizes and the difficulty of Waterbirds'.", own.make_waterbirds_like
+        ),
+        "multiclass": Dataset("The unit test with three classes.", paper.make_multiclass_unit_test),
+        "regression": Dataset(
+            "The unit test with a target that shifts between environments.",
+            paper.make_regression_unit_test,
+            "regression",
+        ),
+        "mc-cmnist": Dataset(
+            "Multi-class Coloured MNIST: ten digits in ten colours.",
+            paper.load_mc_cmnist,
+            files=mnist,
+        ),
+        "rcfmnist": Dataset(
+            "Rotated Coloured Fashion-MNIST: the angle by which a garment is rotated.",
+            paper.load_rcfmnist,
+            "regression",
+            fashion[:2],
+        ),
+        "law-school": Dataset(
+            "Grades of law students, skewed by gender in training.",
+            own.load_law_school,
+            "regression",
+            (LAW_SCHOOL_FILE,),
+        ),
+        "fashion-on-photos": Dataset(
+            "Shirts and coats on patches of two photographs.",
+            paper.load_fashion_on_photos,
+            files=fashion,
+        ),
+        "waterbirds": Dataset(
+            "Land birds and water birds on backgrounds of both.", paper.load_waterbirds, folder=True
+        ),
+        "celeba": Dataset(
+            "Portraits: blond hair, mostly of women.", paper.load_celeba, folder=True
+        ),
+        "multinli": Dataset(
+            "Pairs of sentences: contradiction, mostly with a negation.",
+            paper.load_multinli,
+            folder=True,
+        ),
+    }
+    for name, published in paper.LINEAR_UNIT_TESTS.items():
+        task = "regression" if "regression" in name else "classification"
+        make = partial(paper.make_linear_unit_test, name)
+        entries[name] = Dataset(f"Linear unit test {published}.", make, task)
+    return entries
+
+
+def dataset(name: str) -> Dataset:
+    """The data set of that name."""
+    known = catalogue()
+    if name not in known:
+        raise ValueError(f"there is no data set {name!r}; choose one of {', '.join(known)}")
+    return known[name]
 
 
 @click.group()
 def datasets() -> None:
-    """List the data sets, fetch or draw one, or write one to files."""
+    """List, download, plot or export data sets."""
 
 
 @datasets.command("list")
@@ -21,29 +120,19 @@ def list_datasets(as_json: bool) -> None:
 
     Example: isr datasets list
     """
-    from isrlearn.cli.catalogue import DATASETS
-
     record = [
-        {"name": name, "task": data.task, "summary": data.summary, "source": data.source}
-        for name, data in DATASETS.items()
+        {"name": name, "task": entry.task, "summary": entry.summary, "source": entry.source}
+        for name, entry in catalogue().items()
     ]
-    listing = table("Data sets", ["name", "task", "what it is", "comes from"])
-    for entry in record:
-        listing.add_row(*plain(list(entry.values())))
-    show(record, [listing], as_json)
+    columns = ["name", "task", "description", "source"]
+    show(record, [table("Data sets", columns, map(dict.values, record), n_left=4)], as_json)
 
 
 @datasets.command()
 @click.argument("name")
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["csv", "parquet", "npz", "npy"]),
-    default="csv",
-    show_default=True,
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--out", required=True, type=FOLDER, help="Folder to write to.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv")
+@SEED
 @JSON
 def write(name: str, out: Path, kind: str, seed: int, as_json: bool) -> None:
     """Write a data set as tables train, validation and test.
@@ -52,69 +141,113 @@ def write(name: str, out: Path, kind: str, seed: int, as_json: bool) -> None:
 
     Example: isr datasets write digits-on-paper --out digits --format csv
     """
-    from isrlearn.cli.catalogue import write_dataset
-
     with working(f"Writing {name}"):
-        paths = write_dataset(name, out, kind=kind, random_state=seed)
-    show(
-        {part: str(path) for part, path in paths.items()},
-        [f"{name} is in {', '.join(str(path) for path in paths.values())}."],
-        as_json,
-    )
+        paths = write_dataset(name, out, kind=kind, seed=seed)
+    record = {part: str(path) for part, path in paths.items()}
+    show(record, [f"{name} is in {', '.join(record.values())}."], as_json)
+
+
+def write_dataset(name: str, folder: Path, *, kind: str = "csv", seed: int = 0) -> dict[str, Path]:
+    """Paths of the training, validation and test tables of a data set, now written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from isrlearn.cli.datasets import write_dataset
+    >>> from isrlearn.io import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = write_dataset("digits-on-paper", Path(folder), kind="npz")
+    ...     table = read_table(paths["train"], label="label", environment="environment")
+    >>> table.X.shape
+    (1000, 192)
+    """
+    entry = dataset(name)
+    if entry.folder:
+        raise ValueError(
+            f"{name} is a folder of images or tokens, not a table; extract features into a .npz "
+            "file first (see the guide's page on embeddings)"
+        )
+    splits = entry.make(random_state=seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {part: folder / f"{part}.{kind}" for part in ("train", "validation", "test")}
+    for part, path in paths.items():
+        _write(getattr(splits, part), path)
+    return paths
+
+
+def _write(data: EnvironmentData, path: Path) -> None:
+    """Write one table; images become one column per pixel."""
+    import numpy as np
+
+    from isrlearn.io import write_columns
+    from isrlearn.io.files import atomic_write
+
+    X = data.X.reshape(len(data.X), -1)
+    labels = {"label": data.y, "environment": data.environments}
+    if path.suffix == ".npz":
+        write_columns(path, {"X": X, **labels})
+    elif path.suffix == ".npy":
+        with atomic_write(path) as file:
+            np.save(file, X)
+        write_columns(path.with_suffix(".labels.csv"), labels)
+    else:
+        write_columns(path, {f"f{i}": column for i, column in enumerate(X.T)} | labels)
 
 
 @datasets.command()
 @click.argument("name")
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=None,
-    help="Folder of data sets. [default: $ISRLEARN_DATA, then the cache]",
-)
+@click.option("--data", type=FOLDER, help="Folder of data sets. [default: $ISRLEARN_DATA, cache]")
 @JSON
 def fetch(name: str, data: Path | None, as_json: bool) -> None:
-    """Download what a data set is made of and check it.
+    """Download the files of a data set and check them.
 
-    Of Waterbirds, CelebA and MultiNLI, whose terms ask you to download them yourself, the folder
-    is checked, or the message says what to download and where to put it.
+    Waterbirds, CelebA and MultiNLI must be downloaded by you, by their terms: their folder is
+    checked, or the message says what to download and where to put it.
 
     Example: isr datasets fetch mc-cmnist
     """
-    from isrlearn.cli.catalogue import fetch_dataset
+    from isrlearn.datasets.files import content, located
 
+    entry, found = dataset(name), {}
     with working(f"Fetching {name}"):
-        paths = fetch_dataset(name, data_home=data)
-    where = ", ".join(sorted({str(path.parent) for path in paths.values()}))
-    show(
-        {file: str(path) for file, path in paths.items()},
-        [f"{name} is whole{f', in {where}' if where else ''}."],
-        as_json,
-    )
+        if entry.folder:
+            entry.make(data)
+        for file in entry.files:
+            content(file, data)
+            found[file.path] = str(located(file, data))
+    folders = sorted({str(Path(path).parent) for path in found.values()})
+    where = f", in {', '.join(folders)}" if folders else ""
+    show(found, [f"{name} is complete{where}."], as_json)
 
 
 @datasets.command("show")
 @click.argument("name")
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=None,
-    help="The picture, .png or .svg. [default: NAME.png]",
-)
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=None,
-    help="Folder of a data set that you downloaded.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--out", type=FILE, help="Picture to write, .png or .svg. [default: NAME.png]")
+@click.option("--data", type=FOLDER, help="Folder of a data set that you downloaded.")
+@SEED
 @JSON
 def show_samples(name: str, out: Path | None, data: Path | None, seed: int, as_json: bool) -> None:
-    """Draw samples by class and environment, training beside test.
+    """Plot samples by class and environment, training beside test.
 
     Example: isr datasets show mc-cmnist --out mc-cmnist.png
     """
-    from isrlearn.cli.catalogue import draw_dataset
+    from isrlearn.cli.page import sample_page
+    from isrlearn.io.files import atomic_write
 
-    with working(f"Drawing {name}"):
-        path = draw_dataset(name, out or f"{name}.png", root=data, random_state=seed)
-    show({"picture": str(path)}, [f"{name} is drawn in {path}."], as_json)
+    entry, path = dataset(name), out or Path(f"{name}.png")
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg"):
+        raise click.UsageError(f"samples are plotted as .png or .svg; got {str(path)!r}")
+    if data is not None and not entry.folder:
+        raise click.UsageError(f"{name} is not read from a folder of your own; leave --data out")
+    with working(f"Plotting {name}"):
+        splits = entry.make(data) if entry.folder else entry.make(random_state=seed)
+        if splits.train.X.dtype.kind == "i":
+            raise click.UsageError(f"{name} is made of tokens: there is nothing to plot")
+        page = sample_page(
+            splits, entry.summary, kind, regression=entry.task == "regression", random_state=seed
+        )
+        with atomic_write(path) as file:
+            file.write(page)
+    show({"picture": str(path)}, [f"The samples are in {path}."], as_json)

@@ -1,54 +1,35 @@
-"""``isr diagnose``."""
+"""``isr diagnose``: whether ISR can help with a table."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from isrlearn.cli import _options as options
-from isrlearn.cli._console import JSON, show, working
+from isrlearn.cli import tables
+from isrlearn.cli.console import show, working
 
 
 @click.command()
-@options.TABLE
-@options.label(required=True)
-@options.environment(required=True)
-@options.features("Feature columns: names, patterns f_*, ranges f0:f511. [default: all the others]")
-@options.LABELS
-@click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    show_default=True,
-)
-@click.option("--level", type=float, default=0.01, show_default=True, help="Level of every test.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@JSON
+@tables.TABLE
+@tables.columns(required=True)
+@click.option("--task", type=click.Choice(["auto", "classification", "regression"]), default="auto")
+@click.option("--level", type=float, default=0.01, help="Level of every test.")
+@tables.SEED
+@tables.JSON
 def diagnose(
-    table: Path,
-    label: str,
-    environment: str,
-    features: str | None,
-    labels: Path | None,
-    task: str,
-    level: float,
-    seed: int,
-    as_json: bool,
+    table: Path, task: str, level: float, seed: int, as_json: bool, **columns: Any
 ) -> None:
-    """Say whether ISR can help with a table, and what to do.
+    """Check whether ISR can help with a table, and what to do.
 
     Example: isr diagnose train.csv --label y --environment hospital
     """
-    from isrlearn.cli.workflow import diagnose_table, training_tables
+    import isrlearn
+    from isrlearn.io import read_table
 
     with working(f"Examining {table}"):
-        rows, _ = training_tables(
-            table,
-            label=label,
-            environment=environment,
-            features=features,
-            labels=labels,
-        )
-        found = diagnose_table(rows, task=task, level=level, random_state=seed)
+        rows = read_table(table, **columns)
+        data = rows.X, rows.y, rows.environments
+        found = isrlearn.diagnose(*data, task=task, level=level, random_state=seed)
     show(found.to_dict(), [str(found)], as_json)

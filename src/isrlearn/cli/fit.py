@@ -1,111 +1,98 @@
-"""``isr fit``."""
+"""``isr fit``: a model fitted on a table, with given settings or the best of many."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import Choice, option
 
-from isrlearn.cli import _options as options
-from isrlearn.cli._console import JSON, command_line, groups, show, working
+from isrlearn.cli import tables
+from isrlearn.cli.console import groups, show, working
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from isrlearn.cli.workflow import Fitted
+    from isrlearn.io import ModelFile, Table
+    from isrlearn.metrics import GroupReport
 
 
-class Count(click.ParamType):
-    """A whole number, or "auto"."""
+class NumberOr(click.ParamType):
+    """A number or one of a few words."""
 
-    name = "auto|INTEGER"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int | str:
-        """The value an option has when it is written so."""
-        if value == "auto":
-            return "auto"
-        try:
-            return int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither 'auto' nor a whole number", param, ctx)
-
-
-class Components(click.ParamType):
-    """A whole number, or a fraction of variance, or "auto", or "none"."""
-
-    name = "auto|none|INTEGER|FRACTION"
+    def __init__(self, *words: str, fraction: bool = False) -> None:
+        self.words = words
+        self.fraction = fraction
+        self.name = "|".join([*words, "INTEGER", *["FRACTION"] * fraction])
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int | float | str:
-        """The value an option has when it is written so."""
-        if value in ("auto", "none"):
+        """The word, the whole number or the fraction that `value` spells."""
+        if value in self.words:
             return str(value)
         try:
-            return int(value) if str(value).lstrip("-").isdigit() else float(value)
+            whole = not self.fraction or str(value).lstrip("-").isdigit()
+            return int(value) if whole else float(value)
         except ValueError:
-            self.fail(f"{value!r} is no number", param, ctx)
+            number = "a number" if self.fraction else "a whole number"
+            self.fail(f"{value!r} is neither {' nor '.join(self.words)} nor {number}", param, ctx)
+
+
+COUNT, COMPONENTS = NumberOr("auto", "permutation"), NumberOr("auto", "none", fraction=True)
+METHODS = Choice(["mean", "cov", "multiclass", "joint"])
+
+_NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
+
+#: Parameters of the estimators; `parameters` translates their values.
+SETTINGS = tables.options(
+    option("--method", type=METHODS, help="Moments to compare. [default: mean]"),
+    option("--n-spurious", type=COUNT, help="Directions to remove, or a test. [default: auto]"),
+    option("--scale", type=float, help="Share of them to keep, 0 to 1. [default: 0]"),
+    option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
+    option("--condition-on", metavar="CLASS", help="Compare the means of this class only."),
+    option("--variant", type=Choice(["pooled", "paper"]), help="[default: pooled]"),
+    option("--head", type=Choice(["logistic", "lda", "ridge"]), help="[default: logistic, ridge]"),
+    option("--C", "C", type=float, help="Inverse penalty of the logistic head. [default: 1]"),
+    option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
+    option("--shrinkage", type=float, help="Shrinkage of the lda head, 0 to 1. [default: 0]"),
+    option(
+        "--weights", type=Choice(["none", "class", "group"]), help="What to balance the rows by."
+    ),
+)
 
 
 @click.command()
-@options.TABLE
-@options.label(required=True)
-@options.environment(required=True)
-@options.features("Feature columns: names, patterns f_*, ranges f0:f511. [default: all the others]")
-@options.LABELS
-@click.option(
-    "--task",
-    type=click.Choice(["classification", "regression"]),
-    default="classification",
-    show_default=True,
-)
-@click.option("--method", type=click.Choice(["mean", "cov", "multiclass", "joint"]))
-@click.option("--n-spurious", type=Count(), help="Directions to remove. [default: auto]")
-@click.option("--rank-test", type=click.Choice(["moments", "permutation"]), help="For auto.")
-@click.option("--scale", type=float, help="What is kept of them, 0 to 1. [default: 0]")
-@click.option("--components", "n_components", type=Components(), help="Principal ones first.")
-@click.option("--condition-on", metavar="CLASS", help="Compare the means of this class only.")
-@click.option("--variant", type=click.Choice(["pooled", "paper"]))
-@click.option("--head", type=click.Choice(["logistic", "lda", "ridge"]))
-@click.option("--C", "C", type=float, help="Inverse penalty of the logistic head. [default: 1]")
-@click.option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]")
-@click.option("--shrinkage", type=float, help="Of the lda head, 0 to 1. [default: 0]")
-@click.option("--weights", type=click.Choice(["none", "class", "group"]), help="Balanced rows.")
-@click.option(
-    "--validation",
-    type=options.FILE,
-    help="Choose the settings not given by the worst group of this table.",
-)
-@click.option(
-    "--fill-environments",
-    "fill",
-    is_flag=True,
-    help="Tell unknown environments by features and class, from rows where they are known.",
-)
-@click.option("--search", is_flag=True, help="Choose them by cross-validation.")
-@click.option(
+@tables.TABLE
+@tables.columns(required=True)
+@option("--task", type=Choice(["classification", "regression"]), default="classification")
+@SETTINGS
+@option("--validation", type=tables.FILE, help="Choose other settings by this table's worst group.")
+@option("--search", is_flag=True, help="Choose other settings by cross-validation.")
+@option("--fill-environments", is_flag=True, help="Predict unknown environments first.")
+@option(
     "--engine",
-    type=click.Choice(["memory", "dask"]),
+    type=Choice(["memory", "dask"]),
     default="memory",
-    show_default=True,
-    help="dask: fit on the file in parts, larger than memory or on a cluster.",
+    help="dask: read the table in parts.",
 )
-@click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster, tcp://host:8786.")
-@options.out("Model file to write.")
-@click.option(
-    "--report", type=options.FILE, help="Page to write as well: what was gained, and why."
-)
-@click.option("--test", type=options.FILE, help="Table to score in the report, not to fit on.")
-@JSON
+@option("--scheduler", metavar="ADDRESS", help="Dask cluster, such as tcp://host:8786.")
+@option("--out", required=True, type=tables.FILE, help="Model file to write.")
+@option("--report", type=tables.FILE, help="Also write a page that shows what was gained.")
+@option("--test", type=tables.FILE, help="Table to score in the report, not to fit on.")
+@tables.JSON
 def fit(
     table: Path,
     label: str,
     environment: str,
-    features: str | None,
+    features: tuple[str, ...] | None,
     labels: Path | None,
     task: str,
     validation: Path | None,
-    fill: bool,
     search: bool,
+    fill_environments: bool,
     engine: str,
     scheduler: str | None,
     out: Path,
@@ -121,117 +108,206 @@ def fit(
 
     Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
-    from isrlearn.cli.workflow import (
-        fill_environments,
-        fit_table,
-        report_fitted,
-        table_like,
-        training_tables,
-    )
-    from isrlearn.io.files import check_writable
+    from isrlearn.cli.report import check_report, report_on
+    from isrlearn.io import read_table, save
 
-    if engine == "dask" and (search or validation or fill or report or labels):
-        raise click.UsageError(
-            "--engine dask fits given settings on one table: not with --search, --validation, "
-            "--fill-environments, --report or --labels"
-        )
-    if scheduler is not None and engine != "dask":
-        raise click.UsageError("--scheduler goes with --engine dask")
-    if fill and task == "regression":
-        raise click.UsageError("--fill-environments goes by class: not for a regression")
-
-    check_writable(out)
-    _check_report(report, out, test)
+    _check_usage()
+    tables.check_outputs()
+    if report is not None:
+        check_report()
+    names = {"label": label, "environment": environment}
+    rest: dict[str, Any] = {"features": features, "labels": labels}
     with working(f"Reading {table}"):
-        train, held_out = training_tables(
-            table,
-            validation,
-            label=label,
-            environment=environment,
-            features=features,
-            labels=labels,
-            stream=engine == "dask",
-        )
-        columns = {"label": label, "environment": environment}
-        unseen = None if test is None else table_like(train, test, **columns)
-    n_filled = 0
-    if fill:
-        with working("Filling in environments"):
-            train, n_filled = fill_environments(train)
+        train = read_table(table, **names, **rest, stream=engine == "dask")
+        chooser, unseen = (tables.table_like(train, path, **names) for path in (validation, test))
+    record: dict[str, Any] = {}
+    lines: list[RenderableType] = []
+    if fill_environments:
+        train, n_filled = _filled(train)
+        record["environments_filled"] = n_filled
+        lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
     given = {name: value for name, value in settings.items() if value is not None}
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
-    with working(what, quietly=search or validation is not None):
-        fitted = fit_table(
-            train,
-            task=task,
-            settings=given,
-            validation=held_out,
-            search=search,
-            columns=columns,
-            engine=engine,
-            scheduler=scheduler,
-        )
-        fitted.save(out)
-    record, lines = {**fitted.to_dict(), "out": str(out)}, _paragraphs(fitted, out)
-    if fill:
-        record["environments_filled"] = n_filled
-        lines.insert(0, f"{n_filled} of {len(train)} environments were filled in from the others.")
+    with working(what, quietly=search or chooser is not None):
+        fitted = fit_table(train, task, given, chooser, search, names, engine, scheduler)
+        model = fitted.model
+        save(model.estimator, out, feature_names=model.feature_names, metadata=model.metadata)
+    record |= {**model.to_dict(), "out": str(out)}
+    lines += [*_paragraphs(fitted), f"The model is in {out}."]
     if report is not None:
         with working("Writing the report"):
-            page = report_fitted(
-                fitted,
-                validation=held_out,
-                test=unseen,
-                sources={
-                    "command": command_line(),
-                    "labels": None if labels is None else str(labels),
-                    "features": features,
-                },
-            )
+            scored = chooser if unseen is None else unseen
+            chosen = fitted.search is not None and unseen is None
+            rest["labels"] = labels and str(labels)
+            page = report_on(model, train, scored, chosen=chosen, columns=names | rest)
             page.save(report)
         record["report"] = {"out": str(report), **page.to_dict()}
         lines += [page.headline, f"The report is in {report}."]
     show(record, lines, as_json)
 
 
-def _check_report(report: Path | None, out: Path, test: Path | None) -> None:
-    """Raise now what would be wrong with the report later."""
-    if report is None:
-        if test is not None:
-            raise click.UsageError("--test goes with --report: the report scores that table")
-        return
-    from isrlearn.io.files import check_writable
-    from isrlearn.report._page import check_jinja
+def _check_usage() -> None:
+    """Raise for options that do not go together."""
+    given = click.get_current_context().params
+    if given["engine"] == "dask":
+        if any(given[name] for name in _NOT_WITH_DASK):
+            raise click.UsageError(
+                "--engine dask fits given settings on one table: not with --search, --validation, "
+                "--fill-environments, --report or --labels"
+            )
+    elif given["scheduler"] is not None:
+        raise click.UsageError("--scheduler goes with --engine dask")
+    if given["fill_environments"] and given["task"] == "regression":
+        raise click.UsageError("--fill-environments needs classes: not for a regression")
+    if given["test"] is not None and given["report"] is None:
+        raise click.UsageError("--test goes with --report, which scores that table")
 
-    check_writable(report)
-    check_jinja()
-    if report.resolve() == out.resolve():
-        raise click.UsageError(f"--report and --out are the same file, {out}")
+
+def _filled(table: Table) -> tuple[Table, int]:
+    """The table with unknown environments predicted from the known ones, and how many."""
+    from isrlearn import infer_environments
+    from isrlearn.core.labels import is_missing
+
+    n = int(is_missing(table.environments).sum())
+    if n == 0:
+        return table, 0
+    with working("Filling in environments"):
+        found = infer_environments(
+            table.X, table.y, environments=table.environments, random_state=0
+        )
+    return replace(table, environments=found), n
 
 
-def _paragraphs(fitted: Fitted, out: Path) -> list[RenderableType]:
-    estimator = fitted.estimator
-    reports = {"training rows": fitted.train}
-    lines: list[RenderableType] = [_removal(estimator)]
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model, its scores on the tables it was fitted and chosen on, and the search if any."""
+
+    model: ModelFile
+    scores: Mapping[str, GroupReport]
+    search: Any
+
+
+def fit_table(
+    table: Table,
+    task: str,
+    settings: Mapping[str, Any],
+    validation: Table | None,
+    search: bool,
+    columns: Mapping[str, str],
+    engine: str = "memory",
+    scheduler: str | None = None,
+) -> Fitted:
+    """A model fitted on a table; settings that are not given may be chosen by a search."""
+    import numpy as np
+
+    import isrlearn
+    from isrlearn.io import ModelFile
+
+    for part in (table, validation):
+        if part is not None:
+            tables.check_table(part, task)
+    kind = isrlearn.ISRRegressor if task == "regression" else isrlearn.ISRClassifier
+    searching = search or validation is not None
+    chosen = parameters(kind, task, settings, table, searching)
+    found = None
+    if engine == "dask":
+        estimator = _fit_by_dask(kind(**chosen), table, columns, scheduler)
+    elif searching:
+        found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
+        held = None if validation is None else (validation.X, validation.y, validation.environments)
+        found.fit(table.X, table.y, environments=table.environments, validation=held)
+        estimator = found.best_estimator_
+    else:
+        estimator = kind(**chosen).fit(table.X, table.y, environments=table.environments)
+    scores = {"train": tables.scores(estimator, table)}
+    if validation is not None:
+        scores["validation"] = tables.scores(estimator, validation)
+    if table.named:
+        estimator.feature_names_in_ = np.array(table.feature_names, dtype=object)
+    metadata = {
+        "task": task,
+        # A file of labels belongs to one table; a column name is valid for any.
+        "columns": {role: name for role, name in columns.items() if not name.endswith(".npy")},
+        "n_rows": len(table),
+        "n_columns": table.n_columns,
+        "metrics": {"validation": None} | {part: s.to_dict() for part, s in scores.items()},
+        "search": None if found is None else _search_record(found, validation is not None),
+    }
+    return Fitted(ModelFile(estimator, table.feature_names, metadata), scores, found)
+
+
+def parameters(
+    kind: Any, task: str, settings: Mapping[str, Any], table: Table, searching: bool
+) -> dict[str, Any]:
+    """Parameters of an estimator, or of its search, from the values of `SETTINGS`."""
+    given = dict(settings)
+    weights = given.pop("weights", None)
+    if given.get("n_spurious") == "permutation":
+        given |= {"n_spurious": "auto", "rank_test": "permutation"}
+    if given.get("n_components") == "none":
+        given["n_components"] = None
+    for name in given:
+        if name not in signature(kind).parameters:
+            raise ValueError(f"{name} is not a setting of a {task}")
+    if given.get("condition_on") is not None:
+        given["condition_on"] = _class_named(given["condition_on"], table)
+    if weights == "class" and task == "regression":
+        raise ValueError("a regression has no classes to weight; use --weights group or none")
+    if weights is not None and searching:
+        given["weighting"] = None if weights == "none" else weights
+    elif weights in ("class", "group"):
+        given[f"{weights}_weight"] = "balanced"
+    return given
+
+
+def _class_named(text: str, table: Table) -> Any:
+    """The class that is written so."""
+    from isrlearn.core.labels import encode
+
+    names = encode(table.y)[0].tolist()
+    for name in names:
+        if str(name) == text:
+            return name
+    raise ValueError(f"condition_on={text!r} is not a class; the classes are {names}")
+
+
+def _fit_by_dask(
+    estimator: Any, table: Table, columns: Mapping[str, str], scheduler: str | None
+) -> Any:
+    """The estimator, fitted on the file of a table in parts."""
+    from isrlearn.dask import client_of, fit
+
+    path, names = table.path.absolute(), table.feature_names
+    label, environment = columns["label"], columns["environment"]
+    with client_of(scheduler):
+        return fit(estimator, [path], label, environments=environment, features=names)
+
+
+def _search_record(search: Any, validated: bool) -> dict[str, Any]:
+    return {
+        "selection": search.selection,
+        "by": "validation table" if validated else f"{search.n_splits_} folds",
+        "n_settings": len(search.cv_results_["params"]),
+        "best_score": search.best_score_,
+        "best_params": {name: str(value) for name, value in search.best_params_.items()},
+    }
+
+
+def _paragraphs(fitted: Fitted) -> list[RenderableType]:
+    """What was removed, which settings were chosen, and the scores of every group."""
+    estimator, train = fitted.model.estimator, fitted.scores["train"]
+    test, scale = estimator.rank_test_, estimator.scale
+    origin = "as requested" if test is None else f"tested at level {test.level:g}"
+    fate = {0: "removed", 1: "left unchanged"}.get(scale, f"scaled to {100 * scale:g}%")
+    lines: list[RenderableType] = [
+        f"{estimator.n_spurious_} of {estimator.n_features_in_} directions shift between "
+        f"environments ({origin}) and were {fate}."
+    ]
     if fitted.search is not None:
         best = ", ".join(f"{k}={v}" for k, v in fitted.search.best_params_.items())
         lines.append(f"Best of {len(fitted.search.cv_results_['params'])} settings: {best}.")
-    lines += groups(f"{fitted.train.metric} of each group", reports)
-    if fitted.validation is not None:
-        title = f"{fitted.validation.metric} on the validation table, which chose the settings"
-        lines += groups(title, {"validation rows": fitted.validation})
-    lines.append(f"The model is in {out}.")
+    lines += groups(f"{train.metric} of each group", {"training rows": train})
+    if "validation" in fitted.scores:
+        title = f"{train.metric} on the validation table, which chose the settings"
+        lines += groups(title, {"validation rows": fitted.scores["validation"]})
     return lines
-
-
-def _removal(estimator: Any) -> str:
-    """What became of the directions that move, in one sentence."""
-    test = estimator.rank_test_
-    number = f"{estimator.n_spurious_} of {estimator.n_features_in_} directions"
-    origin = "as asked" if test is None else f"tested at level {test.level:g}"
-    if estimator.scale == 0:
-        return f"{number} move with the environment and were taken out ({origin})."
-    if estimator.scale == 1:
-        return f"{number} move with the environment ({origin}); they were left as they are."
-    share = f"{100 * estimator.scale:g}%"
-    return f"{number} move with the environment ({origin}) and were scaled to {share}."

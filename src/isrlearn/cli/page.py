@@ -9,63 +9,64 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.datasets import EnvironmentData, Splits
 
 _PARTS = ("train", "test")
 _BINS = 5  # rows of a page of images whose target is a number
+_MOST = 400  # points of one cell in a scatter plot
 # Okabe and Ito's colours; each class has a marker of its own as well.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 _MARKERS = "osD^vP*X"
 
 
 def sample_page(
-    splits: Splits, title: str, *, regression: bool = False, random_state: int = 0
-) -> dict[str, bytes]:
-    """Contents of a PNG and an SVG file, by their endings, that show samples of a data set.
+    splits: Splits, title: str, kind: str, *, regression: bool = False, random_state: int = 0
+) -> bytes:
+    """Content of a "png" or "svg" file that shows samples of a data set.
 
     Images are laid out by class, or by range of the target, down and by environment across, and
-    every cell says what share of its row is there. Of other data sets the target's distribution
-    in each environment is drawn, or, for classes, the two directions that vary most.
+    every cell says which share of its row it holds. For other data sets the plot shows the
+    target's distribution in each environment or, for classes, the two directions that vary most.
+    The same data give the same bytes.
 
     Parameters
     ----------
     splits : Splits
     title : str
+    kind : {"png", "svg"}
     regression : bool, default=False
         Whether y is a number.
     random_state : int, default=0
-        Which samples are taken.
+        Chooses the images.
 
     Examples
     --------
     >>> from isrlearn.datasets import load_digits_on_paper
     >>> from isrlearn.cli.page import sample_page
-    >>> page = sample_page(load_digits_on_paper(), "Digits on paper")
-    >>> page["png"][1:4], b"<svg" in page["svg"]
-    (b'PNG', True)
+    >>> sample_page(load_digits_on_paper(), "Digits on paper", "png")[1:4]
+    b'PNG'
     """
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("a page is drawn by matplotlib: pip install 'isrlearn[plot]'") from None
+        raise ImportError("plots need matplotlib: pip install 'isrlearn[plot]'") from None
     parts = [splits.train, splits.test]
-    if _shape(parts[0]) is not None:
+    if _has_images(parts[0]):
         figure = _images(Figure, parts, regression, np.random.default_rng(random_state))
-    elif regression:
-        figure = _targets(Figure, parts)
     else:
-        figure = _scatter(Figure, parts)
+        figure = (_targets if regression else _scatter)(Figure, parts)
     figure.suptitle(title)
-    return _saved(figure)
+    out = io.BytesIO()
+    with rc_context({"svg.hashsalt": "isrlearn"}):
+        metadata = {"Date": None} if kind == "svg" else {}
+        figure.savefig(out, format=kind, dpi=130, metadata=metadata)
+    return out.getvalue()
 
 
-def _shape(data: EnvironmentData) -> tuple[int, ...] | None:
-    """Shape of an image, None if the samples are none; () if they are files."""
-    if data.X.ndim == 4:
-        return data.X.shape[1:]
-    if data.X.ndim == 1:
-        return ()
-    return getattr(data.truth, "image_shape", None)
+def _has_images(data: EnvironmentData) -> bool:
+    """Whether the samples are images, files of images, or flattened images."""
+    return data.X.ndim in (1, 4) or hasattr(data.truth, "image_shape")
 
 
 def _image(data: EnvironmentData, row: int) -> Any:
@@ -96,53 +97,48 @@ def _rows(y: NDArray, regression: bool) -> tuple[list[str], NDArray[np.intp]]:
 def _images(
     make: Any, parts: list[EnvironmentData], regression: bool, rng: np.random.Generator
 ) -> Any:
+    """One image of every cell."""
     names = np.unique(parts[0].environments)
     labels, _ = _rows(parts[0].y, regression)
     n, E = len(labels), len(names)
     figure = make(figsize=(1.6 + 2 * E * 0.72, 1.1 + n * 0.86), layout="constrained")
-    halves = figure.subfigures(1, 2)
-    for half, part, what in zip(halves, parts, _PARTS, strict=True):
+    for half, part, what in zip(figure.subfigures(1, 2), parts, _PARTS, strict=True):
         half.suptitle(what)
         axes = half.subplots(n, E, squeeze=False)
         codes = _rows(part.y, regression)[1]
         for k, e in np.ndindex(n, E):
             members = np.flatnonzero((codes == k) & (part.environments == names[e]))
             axis = axes[k, e]
-            axis.set_xticks([])
-            axis.set_yticks([])
+            axis.set(xticks=[], yticks=[])
             if len(members):
                 axis.imshow(_image(part, int(rng.choice(members))), interpolation="nearest")
             share = len(members) / max(1, (codes == k).sum())
             axis.set_xlabel(f"{share:.1%}" if 0 < share < 0.1 else f"{share:.0%}", fontsize=7)
             if k == 0:
-                name = str(names[e]).replace(" ", "\n")
-                axis.set_title(name, fontsize=7)
+                axis.set_title(str(names[e]).replace(" ", "\n"), fontsize=7)
             if e == 0:
                 axis.set_ylabel(labels[k], fontsize=8)
     return figure
 
 
 def _targets(make: Any, parts: list[EnvironmentData]) -> Any:
-    """How the target is distributed in each environment."""
-    names = np.unique(parts[0].environments)
+    """The distribution of the target in each environment."""
     figure = make(figsize=(8, 3.4), layout="constrained")
-    bins = np.linspace(parts[0].y.min(), parts[0].y.max(), 12)
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    bins = np.linspace(parts[0].y.min(), parts[0].y.max(), 12)
     for axis, part, what in zip(axes, parts, _PARTS, strict=True):
-        for i, name in enumerate(names):
+        for i, name in enumerate(np.unique(parts[0].environments)):
             y = part.y[part.environments == name]
-            colour, style = _COLOURS[i % len(_COLOURS)], ("-", "--", ":")[i % 3]
-            axis.hist(y, bins, density=True, histtype="step", color=colour, linestyle=style)
-            axis.axvline(y.mean(), color=colour, linestyle=style, linewidth=0.8)
-            axis.plot([], [], color=colour, linestyle=style, label=f"{name}, mean {y.mean():.3g}")
-        axis.set_title(what)
-        axis.set_xlabel("target")
+            style = {"color": _COLOURS[i % len(_COLOURS)], "linestyle": ("-", "--", ":")[i % 3]}
+            axis.hist(y, bins, density=True, histtype="step", **style)
+            axis.axvline(y.mean(), linewidth=0.8, label=f"{name}, mean {y.mean():.3g}", **style)
+        axis.set(title=what, xlabel="target")
         axis.legend(fontsize=7)
     axes[0].set_ylabel("density")
     return figure
 
 
-def _scatter(make: Any, parts: list[EnvironmentData], most: int = 400) -> Any:
+def _scatter(make: Any, parts: list[EnvironmentData]) -> Any:
     """Samples along the two directions in which the training features vary most."""
     centre = parts[0].X.mean(axis=0)
     directions = np.linalg.svd(parts[0].X[:5000] - centre, full_matrices=False)[2][:2].T
@@ -153,22 +149,9 @@ def _scatter(make: Any, parts: list[EnvironmentData], most: int = 400) -> Any:
         Z = (part.X - centre) @ directions
         for i, k in np.ndindex(len(names), len(classes)):
             cell = (part.environments == names[i]) & (part.y == classes[k])
-            rows = np.flatnonzero(cell)[:most]
+            rows = np.flatnonzero(cell)[:_MOST]
             style = {"color": _COLOURS[i % 8], "marker": _MARKERS[k % 8], "alpha": 0.5}
             axis.scatter(*Z[rows].T, s=9, linewidths=0, label=f"{classes[k]}, {names[i]}", **style)
         axis.set_title(what)
     axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
-
-
-def _saved(figure: Any) -> dict[str, bytes]:
-    """The figure as files; the same figure gives the same bytes."""
-    import matplotlib
-
-    files = {}
-    with matplotlib.rc_context({"svg.hashsalt": "isrlearn"}):
-        for kind, metadata in (("png", {}), ("svg", {"Date": None})):
-            out = io.BytesIO()
-            figure.savefig(out, format=kind, dpi=130, metadata=metadata)
-            files[kind] = out.getvalue()
-    return files

@@ -1,78 +1,137 @@
-"""``isr report``."""
+"""``isr report``: a page that shows what a model gained, and why."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from isrlearn.cli import _options as options
-from isrlearn.cli._console import JSON, command_line, show, working
+from isrlearn.cli import tables
+from isrlearn.cli.console import command_line, show, working
 
 if TYPE_CHECKING:
+    from isrlearn.io import ModelFile, Table
     from isrlearn.report import Report
+
+#: Relative difference of means that rounding may cause.
+_ROUNDING = 1e-5
 
 
 @click.command()
-@options.MODEL
-@options.TABLE
-@click.option(
-    "--train",
-    type=options.FILE,
-    help="Table that the model was fitted on: shows what the removal changed.",
-)
-@options.label(required=False)
-@options.environment(required=False)
-@options.LABELS
-@options.features("Columns in the model's order, for a model that knows no names.")
-@options.out("Page to write, report.html for example.")
-@JSON
+@tables.MODEL
+@tables.TABLE
+@click.option("--train", type=tables.FILE, help="Training table: compare with no removal.")
+@tables.columns(required=False)
+@click.option("--out", required=True, type=tables.FILE, help="Page to write, such as report.html.")
+@tables.JSON
 def report(
-    model: Path,
-    table: Path,
-    train: Path | None,
-    label: str | None,
-    environment: str | None,
-    labels: Path | None,
-    features: str | None,
-    out: Path,
-    as_json: bool,
+    model: Path, table: Path, train: Path | None, out: Path, as_json: bool, **columns: Any
 ) -> None:
-    """Show on one page what a model gained, and why.
+    """Write a page that shows what a model gained, and why.
 
-    The model is scored on the table: by cross-validation if that is the one it was fitted on,
-    else as it is, beside the same head with nothing removed if --train is given. The page is one
-    file that needs no network.
+    The model is scored on the table: by cross-validation if it was fitted on that table,
+    otherwise directly, beside the same head with nothing removed if --train is given. The page is
+    one file that needs no network.
 
     Example: isr report model.isr test.csv --train train.csv --out report.html
     """
-    from isrlearn.cli.workflow import labelled_table_for, report_table
-    from isrlearn.io import read_model
-    from isrlearn.io.files import check_writable
+    tables.check_outputs()
+    check_report()
+    with working(f"Examining {table}"):
+        saved = tables.read_predictor(model)
+        rows, fitted = tables.labelled_table_for(saved, table, **columns), None
+        columns["labels"] = None  # they belong to that one table
+        if train is not None:
+            fitted = tables.labelled_table_for(saved, train, **columns)
+        found = report_on_file(saved, rows, fitted, columns)
+        found.save(out)
+    lines = [found.headline, f"The report is in {out}."]
+    if found.evidence.kind == "table":
+        lines.insert(1, "Give the training table with --train to see what the removal changed.")
+    show({**found.to_dict(), "out": str(out)}, lines, as_json)
+
+
+def check_report() -> None:
+    """Raise now if a page could not be written later, after the work is done."""
     from isrlearn.report._page import check_jinja
 
-    check_writable(out)
     check_jinja()
-    with working(f"Examining {table}"):
-        saved = read_model(model)
-        names: dict[str, Any] = {
-            "label": label,
-            "environment": environment,
-            "features": features,
-        }
-        rows = labelled_table_for(saved, table, labels=labels, **names)
-        fitted = None if train is None else labelled_table_for(saved, train, **names)
-        given = {name: value for name, value in names.items() if value}
-        sources = {"command": command_line(), **given}
-        found = report_table(saved, rows, train=fitted, sources=sources)
-        found.save(out)
-    show({**found.to_dict(), "out": str(out)}, paragraphs(found, out), as_json)
 
 
-def paragraphs(report: Report, out: Path) -> list[Any]:
-    """What a report says, in a line or two, and where it is."""
-    lines = [report.headline]
-    if report.evidence.kind == "table":
-        lines.append("Name the training table with --train to see what the removal changed.")
-    return [*lines, f"The report is in {out}."]
+def report_on(
+    model: ModelFile,
+    train: Table | None,
+    held_out: Table | None,
+    *,
+    chosen: bool,
+    columns: Mapping[str, Any],
+) -> Report:
+    """Report on a model, scored on held-out rows if there are any, else by cross-validation."""
+    from isrlearn.report import make_report
+
+    for part in (train, held_out):
+        if part is not None:
+            by_class = hasattr(model.estimator, "classes_")
+            tables.check_table(part, "classification" if by_class else "regression")
+    stored = model.metadata.get("columns")
+    sources = {
+        "command": command_line(),
+        "train": None if train is None else str(train.path),
+        "scored": None if held_out is None else str(held_out.path),
+        "sha256": model.sha256,
+        **(stored if isinstance(stored, dict) else {}),
+        **{role: name for role, name in columns.items() if name},
+    }
+    return make_report(model.estimator, train, held_out, chosen=chosen, sources=sources)
+
+
+def report_on_file(
+    model: ModelFile, table: Table, train: Table | None, columns: Mapping[str, Any]
+) -> Report:
+    """Report on a stored model, which recognises the rows it was fitted and chosen on."""
+    from isrlearn.io import TableError
+
+    if train is not None and not _fitted_on(model.estimator, train):
+        raise TableError(
+            f"{train.path}: the model was not fitted on these rows (their counts or means "
+            "differ); give its training table, or leave --train out"
+        )
+    held_out: Table | None = table
+    if _fitted_on(model.estimator, table):
+        train, held_out = table, None
+    search = model.metadata.get("search")
+    by = search.get("by") if isinstance(search, dict) else None
+    chosen = by is not None and by != "validation table" and held_out is None
+    found = report_on(model, train, held_out, chosen=chosen, columns=columns)
+    if by == "validation table" and _is_validation(model, found):
+        found = replace(found, evidence=replace(found.evidence, kind="validation"))
+    return found
+
+
+def _fitted_on(estimator: Any, table: Table) -> bool:
+    """Whether a table has the moments of the rows that an estimator was fitted on."""
+    import numpy as np
+
+    from isrlearn.core.moments import Moments
+
+    labels = table.y if hasattr(estimator, "classes_") else None
+    found = Moments.from_data(table.X, labels, table.environments, order=1)
+    mine = estimator.moments_
+    if not np.array_equal(found.count, mine.count):
+        return False
+    mean = mine.mean[..., : estimator.n_features_in_]
+    return bool(np.allclose(found.mean, mean, rtol=0, atol=_ROUNDING * np.abs(mean).max()))
+
+
+def _is_validation(model: ModelFile, report: Report) -> bool:
+    """Whether the scores are those stored for the table that chose the settings."""
+    metrics = model.metadata.get("metrics")
+    stored = metrics.get("validation") if isinstance(metrics, dict) else None
+    after = report.evidence.after
+    return isinstance(stored, dict) and (stored.get("n"), stored.get("worst")) == (
+        after.n,
+        after.worst,
+    )

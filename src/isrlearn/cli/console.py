@@ -1,4 +1,4 @@
-"""What the commands share on the way out: JSON, tables, progress, warnings."""
+"""Text out: results as JSON or as tables, progress and warnings on standard error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,22 +16,20 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from isrlearn.metrics import GroupReport, GroupScore
+    from isrlearn.metrics import GroupReport
 
-# Where there is no terminal nothing needs to be broken to fit it.
+#: Columns of the output where it is not a terminal: wide enough to break no line of a table.
 _WIDTH = 200
 _SUMMARIES = {
     "worst": "worst group",
-    "average": "average of all rows",
-    "balanced_average": "average of groups",
-    "weighted_average": "average of groups, weighted as in training",
+    "average": "average over rows",
+    "balanced_average": "average over groups",
+    "weighted_average": "average over groups, weighted as in training",
 }
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> None:
-    """Print a result: as JSON for programs, else as tables and sentences."""
+    """Print a result: as JSON for programs, otherwise as tables and sentences."""
     if as_json:
         from isrlearn.io._encoding import as_json as plain_json
 
@@ -51,9 +49,9 @@ def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> No
 
 @contextmanager
 def working(what: str, *, quietly: bool = False) -> Iterator[None]:
-    """Show what is going on, on a terminal, and warnings as lines of their own.
+    """Show a status line on a terminal, and each warning as one line.
 
-    Work that draws a bar of its own is done `quietly`.
+    Work that draws a progress bar of its own runs `quietly`.
     """
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -67,18 +65,19 @@ def working(what: str, *, quietly: bool = False) -> Iterator[None]:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    text = " ".join(str(message).split())
-    click.echo(f"isr: warning: {text}", err=True)
+    click.echo(f"isr: warning: {' '.join(str(message).split())}", err=True)
 
 
 def command_line() -> str:
-    """The command that runs, as it was typed but for its quotes."""
+    """The running command as it was typed, apart from its quotes."""
     settings = click.get_current_context().obj
     return shlex.join(["isr", *getattr(settings, "arguments", ())])
 
 
-def table(title: str, columns: Sequence[str], numbers: Sequence[str] = ()) -> Table:
-    """An empty table; the columns in `numbers` follow the others, to the right."""
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, n_left: int = 1
+) -> Table:
+    """A table whose first `n_left` columns are text and whose others are numbers."""
     from rich.box import SIMPLE
     from rich.table import Table
     from rich.text import Text
@@ -92,46 +91,43 @@ def table(title: str, columns: Sequence[str], numbers: Sequence[str] = ()) -> Ta
         collapse_padding=True,
         pad_edge=False,
     )
-    for name in columns:
-        made.add_column(Text(name), overflow="fold")
-    for name in numbers:
-        made.add_column(Text(name), justify="right", no_wrap=True)
+    for i, name in enumerate(columns):
+        if i < n_left:
+            made.add_column(Text(name), overflow="fold")
+        else:
+            made.add_column(Text(name), justify="right", no_wrap=True)
+    for row in rows:
+        # Text, because a name from a file may look like markup.
+        made.add_row(*(Text(printable(str(cell)).replace("\n", "?")) for cell in row))
     return made
 
 
-def groups(title: str, reports: dict[str, GroupReport]) -> list[RenderableType]:
+def groups(title: str, reports: Mapping[str, GroupReport]) -> list[RenderableType]:
     """Scores of the same groups in one or more reports, side by side, and their summaries."""
     first = next(iter(reports.values()))
     by_class = first.groups[0].label is not None
     trained = first.groups[0].n_train is not None
-    each = table(
-        f"{title} [{100 * first.level:g}% interval]",
-        ["class", "environment"] if by_class else ["environment"],
-        [*["n train"] * trained, "n", *reports],
-    )
+    names = ["class", "environment"][not by_class :]
+    rows = []
     for i, group in enumerate(first.groups):
-        names = [str(group.label)] * by_class + [str(group.environment)]
-        sizes = [str(group.n_train)] * trained + [str(group.n)]
-        each.add_row(*plain([*names, *sizes, *(_score(r.groups[i]) for r in reports.values())]))
-    whole = table("Together", [first.metric], list(reports))
+        cells = [group.label, group.environment][not by_class :]
+        cells += [group.n_train] * trained + [group.n]
+        scores = [report.groups[i] for report in reports.values()]
+        rows.append([*cells, *(f"{s.value:.3f} [{s.low:.2f}, {s.high:.2f}]" for s in scores)])
     records = [report.to_dict() for report in reports.values()]
-    for key, name in _SUMMARIES.items():
-        if records[0][key] is not None:
-            whole.add_row(*plain([name, *(f"{record[key]:.3f}" for record in records)]))
-    return [each, whole]
-
-
-def plain(cells: Sequence[str]) -> list[Any]:
-    """Cells that mean what they say: names from a file are no markup and move no cursor."""
-    from rich.text import Text
-
-    return [Text(printable(cell).replace("\n", "?")) for cell in cells]
+    summaries = [
+        [name, *(f"{record[key]:.3f}" for record in records)]
+        for key, name in _SUMMARIES.items()
+        if records[0][key] is not None
+    ]
+    title = f"{title} [{100 * first.level:g}% interval]"
+    columns = [*names, *["n train"] * trained, "n", *reports]
+    return [
+        table(title, columns, rows, n_left=len(names)),
+        table("Summary", [first.metric, *reports], summaries),
+    ]
 
 
 def printable(text: str) -> str:
     """Text in which no name from a file can move the cursor."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
-
-
-def _score(score: GroupScore) -> str:
-    return f"{score.value:.3f} [{score.low:.2f}, {score.high:.2f}]"

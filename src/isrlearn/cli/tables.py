@@ -1,0 +1,210 @@
+"""Options in: the files and columns that commands name, and the tables read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from isrlearn.io import ModelFile, Table
+    from isrlearn.metrics import GroupReport
+
+#: More classes or environments than this share of the rows cannot be compared.
+_MOST_GROUPS = 0.5
+_OUTPUTS = ("out", "report")
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+TABLE = click.argument("table", type=FILE)
+MODEL = click.argument("model", type=FILE)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0)
+
+
+def options(*declared: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A decorator that adds options to a command, in their order."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(declared):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _given(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    return value or None
+
+
+def features(text: str) -> Callable[[Any], Any]:
+    """The option that names feature columns."""
+    return click.option("--features", multiple=True, metavar="COLUMNS", callback=_given, help=text)
+
+
+MODEL_FEATURES = features("Feature columns in the model's order, if it stores no names.")
+
+
+def columns(*, required: bool) -> Callable[[Any], Any]:
+    """The options that name columns: the arguments of :func:`isrlearn.io.read_table`."""
+    default = "" if required else " [default: the model's]"
+    own = features("Feature columns: names, patterns f_*, ranges f0:f511. [default: all others]")
+    return options(
+        *(
+            click.option(
+                f"--{role}",
+                required=required,
+                metavar="COLUMN",
+                help=f"Column of {role}s, or a .npy file of them.{default}",
+            )
+            for role in ("label", "environment")
+        ),
+        own if required else MODEL_FEATURES,
+        click.option(
+            "--labels",
+            type=FILE,
+            help="Another table, with as many rows, that holds label and environment.",
+        ),
+    )
+
+
+def check_outputs() -> None:
+    """Raise now if an output of the running command cannot be written, or would be an input."""
+    from isrlearn.io.files import check_writable
+
+    context = click.get_current_context()
+    taken: dict[Path, str] = {}
+    for parameter in sorted(context.command.params, key=lambda each: each.name in _OUTPUTS):
+        path = context.params.get(str(parameter.name))
+        if not isinstance(path, Path) and not str(path).endswith(".npy"):
+            continue
+        hint = parameter.get_error_hint(context).strip("'")
+        other = taken.setdefault(Path(path).resolve(), hint)
+        if parameter.name in _OUTPUTS:
+            if other != hint:
+                raise click.UsageError(f"{hint} and {other} are the same file, {path}")
+            check_writable(path)
+
+
+def table_like(train: Table, path: Path | None, *, label: str, environment: str) -> Table | None:
+    """Another table with the columns of a training table; None for no path."""
+    from isrlearn.io import TableError, read_table
+
+    if path is None:
+        return None
+    for name in (label, environment):
+        if name.endswith(".npy"):
+            raise TableError(
+                f"{path}: {name} belongs to {train.path}; with a second table, labels and "
+                "environments must be columns, or in a table beside it"
+            )
+    return read_table(
+        path, label=label, environment=environment, features=train.feature_names, exact=True
+    )
+
+
+def read_predictor(path: Path) -> ModelFile:
+    """A stored model that predicts, for arrays whose columns are already in its order."""
+    from isrlearn.io import read_model
+
+    model = read_model(path)
+    if not hasattr(model.estimator, "predict"):
+        kind = type(model.estimator).__name__
+        raise ValueError(f"{path}: a {kind} does not predict; fit a classifier or a regressor")
+    # scikit-learn would warn of arrays without names.
+    vars(model.estimator).pop("feature_names_in_", None)
+    return model
+
+
+def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
+    """A table with the model's features, found by name, in the model's order.
+
+    Columns without names, those of an array, are taken in their order and must be as many as
+    the model's. `columns` are the options of that name.
+    """
+    from isrlearn.io.tables import open_table
+    from isrlearn.io import TableError, read_table
+
+    source, d = open_table(path), model.estimator.n_features_in_
+    if columns.get("features") is None:
+        if model.feature_names is None and source.named:
+            raise TableError(
+                f"{path}: the model stores no feature names; name its {d} columns, in their "
+                "order, with --features"
+            )
+        width = model.metadata.get("n_columns", d)
+        if not source.named and len(source.features) != width:
+            raise TableError(
+                f"{path}: there are {len(source.features)} columns; the model was fitted on {width}"
+            )
+        if model.feature_names is not None:
+            columns |= {"features": model.feature_names, "exact": True}
+    table = read_table(path, **columns)
+    if table.X.shape[1] != d:
+        raise TableError(f"{path}: {table.X.shape[1]} columns were selected; the model has {d}")
+    return table
+
+
+def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
+    """As :func:`table_for`, with labels and environments, by default of the model's columns."""
+    stored = model.metadata.get("columns")
+    known: Mapping[str, Any] = stored if isinstance(stored, dict) else {}
+    for role in ("label", "environment"):
+        columns[role] = columns[role] or known.get(role)
+        if not isinstance(columns[role], str):
+            raise ValueError(f"the model does not name the {role} column; add --{role} COLUMN")
+    return table_for(model, path, **columns)
+
+
+def scores(
+    estimator: Any, table: Table, metric: str | None = None, sizes: Mapping[Any, int] | None = None
+) -> GroupReport:
+    """Scores of an estimator on every group of a table, by default accuracy or rmse."""
+    from isrlearn.metrics import group_report
+
+    return group_report(
+        table.y,
+        estimator.predict(table.X),
+        environments=table.environments,
+        metric=metric or ("accuracy" if hasattr(estimator, "classes_") else "rmse"),
+        train_groups=sizes,
+    )
+
+
+def check_table(table: Table, task: str) -> None:
+    """Raise unless the labels and environments of a table suit the task."""
+    import numpy as np
+
+    from isrlearn.io import TableError
+
+    y = np.asarray(table.y)
+    if task == "regression":
+        if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
+            bad = next((v for v in y.tolist() if not isinstance(v, int | float) or v - v), None)
+            raise TableError(f"{table.path}: a regression needs numbers as labels; got {bad!r}")
+    elif y.dtype.kind == "f" and (y != np.round(y)).any():
+        example = y[y != np.round(y)][0]
+        raise TableError(
+            f"{table.path}: labels such as {example:g} look continuous, not like classes; for a "
+            "regression fit with --task regression"
+        )
+    else:
+        _check_groups(y, table, "labels")
+    _check_groups(np.asarray(table.environments), table, "environments")
+
+
+def _check_groups(values: NDArray, table: Table, what: str) -> None:
+    """Raise if nearly every row has a label or an environment of its own."""
+    from isrlearn.core.labels import encode
+    from isrlearn.io import TableError
+
+    n = len(encode(values)[0])
+    if n > max(2, _MOST_GROUPS * len(values)):
+        raise TableError(
+            f"{table.path}: there are {n} different {what} in {len(values)} rows; groups of one "
+            "row cannot be compared: is this the right column?"
+        )
