@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from isrlearn.cli import main
-from isrlearn.cli._app import COMMANDS
-from isrlearn.cli._demo import repetition
+from isrlearn.cli.app import COMMANDS
+from isrlearn.cli.demo import demonstration, spread
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -67,11 +67,12 @@ def test_links_lead_somewhere():
 def test_numbers_of_the_demo(score, row, twenty_seeds):
     line = next(line for line in README.splitlines() if line.startswith(f"| {row} |"))
     printed = [float(number) for number in re.findall(r"\d\.\d+", line)]
-    computed = [*twenty_seeds.spread("plain", score), *twenty_seeds.spread("isr", score)]
+    scores = [twenty_seeds[model][score] for model in ("plain", "isr")]
+    computed = [number for each in scores for number in (each["mean"], each["std"])]
     # Solvers and BLAS differ in the last digits of a score over 500 images.
     assert printed == pytest.approx(computed, abs=0.005)
 
 
 @pytest.fixture(scope="module")
 def twenty_seeds():
-    return repetition(0, 20)
+    return spread([demonstration(seed) for seed in range(20)])

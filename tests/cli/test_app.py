@@ -12,7 +12,7 @@ import pytest
 from sklearn.utils.validation import check_array
 
 from isrlearn import __version__
-from isrlearn.cli import _app, main
+from isrlearn.cli import app, main
 from isrlearn.metrics import WorstGroupScorer
 
 
@@ -34,29 +34,27 @@ def failing(monkeypatch):
     """Adds a command ``fail`` that calls a function."""
 
     def add(function):
-        module = type(sys)("isrlearn_test_command")
+        module = type(sys)("isrlearn.cli.failing")
         module.fail = click.Command("fail", callback=function)
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        entry = _app.Entry("isrlearn_test_command:fail", "Fails.")
-        monkeypatch.setitem(_app.COMMANDS, "fail", entry)
+        monkeypatch.setitem(app.COMMANDS, "fail", ("failing", "Fails."))
 
     return add
 
 
 def test_help_lists_the_commands_without_importing_them(isr, failing, monkeypatch):
-    monkeypatch.setitem(_app.COMMANDS, "broken", _app.Entry("no.such:thing", "Never loaded."))
+    monkeypatch.setitem(app.COMMANDS, "broken", ("no_such_module", "Never loaded."))
     status, out, err = isr("--help")
     assert (status, err) == (0, "")
-    for name, entry in _app.COMMANDS.items():
+    for name, (_, summary) in app.COMMANDS.items():
         assert name in out
-        assert entry.summary in out
+        assert summary in out
 
 
-@pytest.mark.parametrize("name", list(_app.COMMANDS))
+@pytest.mark.parametrize("name", list(app.COMMANDS))
 def test_summaries_are_the_commands_own(name):
-    target, summary = _app.COMMANDS[name]
-    module, _, attribute = target.partition(":")
-    command = getattr(importlib.import_module(module), attribute)
+    module, summary = app.COMMANDS[name]
+    command = getattr(importlib.import_module(f"isrlearn.cli.{module}"), name)
     assert command.get_short_help_str(limit=200) == summary
 
 

@@ -51,4 +51,4 @@ def test_json(run):
 def test_percentages_that_are_none(run):
     result = run("--labels", "some")
     assert result.exit_code == 2
-    assert "no list of percentages" in result.output
+    assert "not a list of percentages" in result.output

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from isrlearn.cli._app import run
-from isrlearn.cli.catalogue import DATASETS
+from isrlearn.cli.app import run
+from isrlearn.cli.datasets import catalogue
 
 
 def test_the_list_says_where_data_come_from(capsys):
     assert run(["datasets", "list", "--json"]) == 0
     found = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
-    assert list(found) == list(DATASETS)
+    assert list(found) == list(catalogue())
     assert found["mc-cmnist"]["source"] == "public files"
     assert found["celeba"]["source"] == "a folder you download"
     assert found["digits-on-paper"]["source"] == "isrlearn"
@@ -23,7 +23,7 @@ def test_a_folder_is_checked_or_the_message_says_what_to_download(
     waterbirds_folder, tmp_path, capsys
 ):
     assert run(["datasets", "fetch", "waterbirds", "--data", str(waterbirds_folder)]) == 0
-    assert "waterbirds is whole" in capsys.readouterr().out
+    assert "waterbirds is complete" in capsys.readouterr().out
     assert run(["datasets", "fetch", "waterbirds", "--data", str(tmp_path)]) == 2
     assert "metadata.csv is not there: download and unpack https://" in capsys.readouterr().err
 
@@ -36,7 +36,7 @@ def test_a_drawing(waterbirds_folder, tmp_path, capsys):
     assert out.read_bytes().startswith(b"\x89PNG")
     assert str(out) in capsys.readouterr().out
     assert run(["datasets", "show", "no-such", "--out", str(out)]) == 2
-    assert "no data set is named 'no-such'" in capsys.readouterr().err
+    assert "there is no data set 'no-such'" in capsys.readouterr().err
 
 
 def test_folders_are_no_tables(tmp_path, capsys):

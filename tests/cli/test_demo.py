@@ -7,8 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from isrlearn.cli._demo import demonstration, repetition
-from isrlearn.cli.demo import demo
+from isrlearn.cli.demo import demo, demonstration, spread
 
 
 @pytest.fixture
@@ -36,14 +35,15 @@ def test_tables_and_story(run):
 
 def test_json(run):
     assert json.loads(run("--json", "--seed", "1")) == demonstration(1).to_dict()
-    assert json.loads(run("--json", "--repeat", "2")) == repetition(0, 2).to_dict()
+    several = spread([demonstration(0), demonstration(1)])
+    assert json.loads(run("--json", "--repeat", "2")) == {"seeds": [0, 1], **several}
 
 
 def test_repetitions(run):
-    mean, deviation = repetition(0, 2).spread("plain", "worst")
+    scores = spread([demonstration(0), demonstration(1)])["plain"]["worst"]
     output = run("--repeat", "2")
     assert "over 2 seeds" in output
-    assert f"{mean:.3f} ± {deviation:.3f}" in output
+    assert f"{scores['mean']:.3f} ± {scores['std']:.3f}" in output
 
 
 def test_it_takes_less_than_ten_seconds_and_fits_a_narrow_pipe(isr_process):

@@ -16,7 +16,7 @@ import pytest
 
 import isrlearn
 from isrlearn import ISRClassifier
-from isrlearn.cli.catalogue import write_dataset
+from isrlearn.cli.datasets import write_dataset
 from isrlearn.datasets import (
     EnvironmentData,
     load_digits_on_paper,
@@ -161,9 +161,12 @@ def test_settings_reach_the_estimator(well, folder, tmp_path):
 @pytest.mark.parametrize(
     ("scale", "text"),
     [
-        ("0", "1 of 4 directions move with the environment and were taken out (as asked)."),
-        ("0.25", "1 of 4 directions move with the environment (as asked) and were scaled to 25%."),
-        ("1", "(as asked); they were left as they are."),
+        ("0", "1 of 4 directions shift between environments (as requested) and were removed."),
+        (
+            "0.25",
+            "1 of 4 directions shift between environments (as requested) and were scaled to 25%.",
+        ),
+        ("1", "(as requested) and were left unchanged."),
     ],
 )
 def test_what_became_of_the_directions(well, folder, tmp_path, scale, text):
@@ -253,7 +256,7 @@ def test_labels_in_files_of_their_own(well, mistake, folder, tmp_path):
     fit = ("fit", folder / "train.npy", *columns, "--out", out)
     well(*fit)
     # They belong to the training table: another one must name its own.
-    assert "does not say where the label is" in mistake("evaluate", out, folder / "test.npz")
+    assert "does not name the label column" in mistake("evaluate", out, folder / "test.npz")
     well("evaluate", out, folder / "test.npz", *COLUMNS)
     line = mistake(*fit, "--validation", folder / "test.npy")
     assert "labels and environments must be columns" in line
@@ -286,7 +289,7 @@ def test_datasets(well, mistake, tmp_path):
     expected = load_digits_on_paper().test
     np.testing.assert_array_equal(table.X, expected.X)
     np.testing.assert_array_equal(table.y, expected.y)
-    assert "no data set is named 'mnist'" in mistake("datasets", "write", "mnist", "--out", "x")
+    assert "there is no data set 'mnist'" in mistake("datasets", "write", "mnist", "--out", "x")
 
 
 def test_the_story_of_the_digits_in_three_commands(well, tmp_path):
@@ -349,7 +352,7 @@ class TestMistakes:
         line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
         assert "label 'y' is missing in row 2" in line
         line = mistake(*self.fit(folder, tmp_path, label="f0"), "--features", "f1:f3")
-        assert "are no classes; is the task a regression?" in line
+        assert "look continuous, not like classes" in line
         line = mistake(*self.fit(folder, tmp_path), "--task", "regression")
         assert "a regression needs numbers as labels; got 'no'" in line
         rows = [f"{i},name{i},{i % 2}" for i in range(50)]
@@ -414,11 +417,11 @@ class TestMistakes:
         clf = ISRClassifier().fit(data.X, data.y, environments=data.environments)
         save(clf, tmp_path / "m.isr")
         predict = ("predict", tmp_path / "m.isr", folder / "test.csv", "--out", tmp_path / "p.csv")
-        assert "say which 4 columns" in mistake(*predict)
-        assert "2 columns were chosen; the model has 4" in mistake(*predict, "--features", "f0:f1")
+        assert "name its 4 columns" in mistake(*predict)
+        assert "2 columns were selected" in mistake(*predict, "--features", "f0:f1")
         well(*predict, "--features", "f0:f3")
         evaluate = ("evaluate", tmp_path / "m.isr", folder / "test.npz")
-        assert "does not say where the label is" in mistake(*evaluate)
+        assert "does not name the label column" in mistake(*evaluate)
 
     def test_labels_of_another_type(self, mistake, model, folder, tmp_path):
         table = read_table(folder / "test.csv", features="f*")
@@ -444,10 +447,10 @@ class TestMistakes:
         ("arguments", "text"),
         [
             (("--scale", "2"), "scale must be a number in [0, 1]; got 2.0"),
-            (("--n-spurious", "many"), "neither 'auto' nor a whole number"),
+            (("--n-spurious", "many"), "neither auto nor permutation nor a whole number"),
             (("--n-spurious", "9"), "n_spurious=9 is more than"),
-            (("--components", "x"), "is no number"),
-            (("--alpha", "1"), "alpha is no setting of a classification"),
+            (("--components", "x"), "is neither auto nor none nor a number"),
+            (("--alpha", "1"), "alpha is not a setting of a classification"),
             (("--head", "ridge"), "head must be"),
             (("--condition-on", "maybe"), "'maybe' is not a class; the classes are ['no', 'yes']"),
             (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.cli.catalogue import draw_dataset
 from isrlearn.cli.page import sample_page
 from isrlearn.datasets import EnvironmentData, Splits, make_gaussian_environments
 from isrlearn.paper.datasets import load_waterbirds
@@ -26,23 +25,24 @@ def of(kind: str) -> Splits:
 
 @pytest.mark.parametrize("kind", ["images", "numbers", "classes"])
 def test_a_page_of_every_kind(kind):
-    page = sample_page(of(kind), "A page", regression=kind == "numbers")
-    assert page["png"].startswith(b"\x89PNG")
-    assert b"A page" in page["svg"] or b"<use" in page["svg"]
-    assert page == sample_page(of(kind), "A page", regression=kind == "numbers")
+    splits, regression = of(kind), kind == "numbers"
+    png, svg = (sample_page(splits, "A page", k, regression=regression) for k in ("png", "svg"))
+    assert png.startswith(b"\x89PNG")
+    assert b"A page" in svg or b"<use" in svg
+    assert svg == sample_page(splits, "A page", "svg", regression=regression)
 
 
 def test_images_in_files(waterbirds_folder):
-    page = sample_page(load_waterbirds(waterbirds_folder), "Birds")
-    assert len(page["png"]) > 5000
+    assert len(sample_page(load_waterbirds(waterbirds_folder), "Birds", "png")) > 5000
 
 
-def test_a_drawn_data_set(tmp_path, waterbirds_folder, multinli_folder):
-    path = draw_dataset("waterbirds", tmp_path / "birds.svg", root=waterbirds_folder)
-    assert path.read_bytes().startswith(b"<?xml")
-    with pytest.raises(ValueError, match=r"drawn as \.png or \.svg"):
-        draw_dataset("waterbirds", tmp_path / "birds.pdf", root=waterbirds_folder)
-    with pytest.raises(ValueError, match="made of tokens: there is nothing to draw"):
-        draw_dataset("multinli", tmp_path / "a.png", root=multinli_folder)
-    with pytest.raises(ValueError, match="leave it out"):
-        draw_dataset("digits-on-paper", tmp_path / "a.png", root=tmp_path)
+def test_a_drawn_data_set(well, mistake, tmp_path, waterbirds_folder, multinli_folder):
+    birds = ("datasets", "show", "waterbirds", "--data", waterbirds_folder, "--out")
+    well(*birds, tmp_path / "birds.svg")
+    assert (tmp_path / "birds.svg").read_bytes().startswith(b"<?xml")
+    assert "plotted as .png or .svg" in mistake(*birds, tmp_path / "birds.pdf")
+    sentences = ("datasets", "show", "multinli", "--data", multinli_folder)
+    line = mistake(*sentences, "--out", tmp_path / "a.png")
+    assert "made of tokens: there is nothing to plot" in line
+    digits = ("datasets", "show", "digits-on-paper", "--data", tmp_path)
+    assert "leave --data out" in mistake(*digits, "--out", tmp_path / "a.png")

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import isrlearn
-from isrlearn.cli._app import mistake
-from isrlearn.cli.workflow import fit_table, training_tables
+from isrlearn.cli.app import run
 from isrlearn.io import TableError, read_table
 
 MEGABYTE = 1 << 20
@@ -55,29 +54,27 @@ DTYPES = ["f2", "f4", "f8", ">f8", "i1", "u8", "?", "c16", "U3", "S3", "V4", "M8
 
 
 @pytest.fixture(params=["lda", "logistic"])
-def outcome(request, tmp_path, monkeypatch):
+def outcome(request, tmp_path, monkeypatch, capsys):
     """Fits and saves a model from bytes in a file of some name: "fitted" or "mistake"."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of them take a while
 
     def fit(name, content):
         path = tmp_path / name
         path.write_bytes(content)
+        columns = ["--label", "y", "--environment", "e", "--head", request.param]
         with warnings.catch_warnings():
             # What an estimator warns of, it says on a line of its own; it may go on.
             warnings.simplefilter("ignore")
-            try:
-                train, _ = training_tables(path, label="y", environment="e")
-                fitted = fit_table(train, settings={"head": request.param})
-                fitted.save(tmp_path / "m.isr")
-                isrlearn.load(tmp_path / "m.isr")
-            except Exception as error:
-                line = mistake(error)
-                if line is None:
-                    (tmp_path / f"kept-{name}").write_bytes(content)
-                    raise
-                assert "\n" not in line
-                assert len(line) < 2000
-                return "mistake"
+            status = run(["fit", str(path), *columns, "--out", str(tmp_path / "m.isr"), "--json"])
+        lines = capsys.readouterr().err.splitlines()
+        if status == 2:
+            assert len(lines) == 1
+            assert len(lines[0]) < 2000
+            return "mistake"
+        if status != 0:
+            (tmp_path / f"kept-{name}").write_bytes(content)
+        assert (status, lines) == (0, [])
+        isrlearn.load(tmp_path / "m.isr")
         return "fitted"
 
     tracemalloc.start()

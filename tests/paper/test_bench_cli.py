@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import isrlearn
-from isrlearn.cli._app import run
+from isrlearn.cli.app import run
 from isrlearn.paper import METHODS, read_records
 
 SMALL = ["--seeds", "2", "--environments", "2,4", "--samples", "300", "--trials", "2"]
@@ -206,6 +206,6 @@ def test_an_interrupted_run_ends_in_order_and_says_how_to_go_on(tmp_path, sent):
     process.send_signal(sent)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"the same command goes on" in shown
+    assert b"the same command resumes" in shown
     assert b"Traceback" not in shown
     assert len(read_records(tmp_path / "results.jsonl")) >= 5  # and no warning of a cut line

@@ -216,7 +216,7 @@ class TestPage:
         code = html.unescape(
             re.search(r'aria-label="Python">(.*?)</pre>', digits_report.html(), re.S).group(1)
         )
-        from isrlearn.cli.catalogue import write_dataset
+        from isrlearn.cli.datasets import write_dataset
 
         monkeypatch.chdir(tmp_path)
         write_dataset("digits-on-paper", tmp_path / "digits", kind="csv")

@@ -77,7 +77,7 @@ def test_report_knows_its_tables(well, folder, tmp_path):
     assert (alone["scored_on"], alone["before"], alone["trade_off"]) == ("table", None, None)
     assert both["scored_on"] == "test"
     assert both["after"] == alone["after"]
-    assert "Name the training table" in well("report", model, test, "--out", page)
+    assert "Give the training table" in well("report", model, test, "--out", page)
 
 
 def test_the_table_that_chose_the_settings_is_known_again(well, folder, tmp_path):
@@ -130,13 +130,13 @@ class TestMistakes:
     def test_other_rows_are_no_training_rows(self, mistake, folder, tmp_path):
         tables = folder / "test.csv", "--train", folder / "validation.csv"
         line = mistake("report", folder / "model.isr", *tables, "--out", tmp_path / "r.html")
-        assert "validation.csv: these are not the rows that the model was fitted on" in line
+        assert "validation.csv: the model was not fitted on these rows" in line
 
     def test_labels_of_another_kind(self, mistake, folder, tmp_path):
         table = tmp_path / "t.csv"
         table.write_text("f0,f1,f2,f3,label,environment\n1,2,3,4,0.5,0\n2,2,3,4,1.5,1\n")
         line = mistake("report", folder / "model.isr", table, "--out", tmp_path / "r.html")
-        assert "labels such as 0.5 are no classes" in line
+        assert "labels such as 0.5 look continuous" in line
 
     def test_a_transformer_predicts_nothing(self, mistake, folder, tmp_path):
         data = make_gaussian_environments(50, 3, n_invariant=3, n_spurious=1, random_state=0)
@@ -145,7 +145,7 @@ class TestMistakes:
         save(transformer, model, feature_names=["f0", "f1", "f2", "f3"])
         table = folder / "test.csv"
         line = mistake("report", model, table, *COLUMNS, "--out", tmp_path / "r.html")
-        assert "predicts nothing" in line
+        assert "does not predict" in line
 
     def test_options_that_do_not_go_together(self, mistake, folder, tmp_path):
         out, test = tmp_path / "m.isr", folder / "test.csv"

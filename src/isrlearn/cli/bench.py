@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +218,7 @@ def theory(
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
         measured.write_complexity(found, out, _command_line(context), n_repeats=repeats)
-    record = json.loads(measured.complexity_json(found))
+    record = [asdict(each) for each in found]
     show(record, [measured.complexity_table(found).rich()], as_json)
 
 

@@ -31,9 +31,9 @@ _SUMMARIES = {
 def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> None:
     """Print a result: as JSON for programs, otherwise as tables and sentences."""
     if as_json:
-        from isrlearn.io._encoding import as_json as plain_json
-
-        click.echo(json.dumps(plain_json(record), indent=2, allow_nan=False))
+        # Twice, because JSON has no NaN: it is read back as null.
+        text = json.dumps(record, default=lambda value: getattr(value, "tolist", value.__str__)())
+        click.echo(json.dumps(json.loads(text, parse_constant=lambda _: None), indent=2))
         return
     from rich.console import Console
 

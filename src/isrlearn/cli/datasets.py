@@ -125,7 +125,11 @@ def list_datasets(as_json: bool) -> None:
         for name, entry in catalogue().items()
     ]
     columns = ["name", "task", "description", "source"]
-    show(record, [table("Data sets", columns, map(dict.values, record), n_left=4)], as_json)
+    show(
+        record,
+        [table("Data sets", columns, [list(entry.values()) for entry in record], n_left=4)],
+        as_json,
+    )
 
 
 @datasets.command()

@@ -30,6 +30,6 @@ def diagnose(
 
     with working(f"Examining {table}"):
         rows = read_table(table, **columns)
-        data = rows.X, rows.y, rows.environments
+        data = tables.data_of(rows)
         found = isrlearn.diagnose(*data, task=task, level=level, random_state=seed)
     show(found.to_dict(), [str(found)], as_json)

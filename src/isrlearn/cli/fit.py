@@ -115,7 +115,7 @@ def fit(
     tables.check_outputs()
     if report is not None:
         check_report()
-    names = {"label": label, "environment": environment}
+    names: dict[str, Any] = {"label": label, "environment": environment}
     rest: dict[str, Any] = {"features": features, "labels": labels}
     with working(f"Reading {table}"):
         train = read_table(table, **names, **rest, stream=engine == "dask")
@@ -168,13 +168,12 @@ def _filled(table: Table) -> tuple[Table, int]:
     from isrlearn import infer_environments
     from isrlearn.core.labels import is_missing
 
-    n = int(is_missing(table.environments).sum())
+    X, y, environments = tables.data_of(table)
+    n = int(is_missing(environments).sum())
     if n == 0:
         return table, 0
     with working("Filling in environments"):
-        found = infer_environments(
-            table.X, table.y, environments=table.environments, random_state=0
-        )
+        found = infer_environments(X, y, environments=environments, random_state=0)
     return replace(table, environments=found), n
 
 
@@ -207,6 +206,7 @@ def fit_table(
         if part is not None:
             tables.check_table(part, task)
     kind = isrlearn.ISRRegressor if task == "regression" else isrlearn.ISRClassifier
+    X, y, environments = tables.data_of(table)
     searching = search or validation is not None
     chosen = parameters(kind, task, settings, table, searching)
     found = None
@@ -214,11 +214,11 @@ def fit_table(
         estimator = _fit_by_dask(kind(**chosen), table, columns, scheduler)
     elif searching:
         found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
-        held = None if validation is None else (validation.X, validation.y, validation.environments)
-        found.fit(table.X, table.y, environments=table.environments, validation=held)
+        held = None if validation is None else tables.data_of(validation)
+        found.fit(X, y, environments=environments, validation=held)
         estimator = found.best_estimator_
     else:
-        estimator = kind(**chosen).fit(table.X, table.y, environments=table.environments)
+        estimator = kind(**chosen).fit(X, y, environments=environments)
     scores = {"train": tables.scores(estimator, table)}
     if validation is not None:
         scores["validation"] = tables.scores(estimator, validation)
@@ -264,7 +264,7 @@ def _class_named(text: str, table: Table) -> Any:
     """The class that is written so."""
     from isrlearn.core.labels import encode
 
-    names = encode(table.y)[0].tolist()
+    names = encode(tables.data_of(table)[1])[0].tolist()
     for name in names:
         if str(name) == text:
             return name

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli import tables
-from isrlearn.cli.console import groups, show, table as table_of, working
+from isrlearn.cli.console import groups, show, working
+from isrlearn.cli.console import table as table_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,9 +37,7 @@ def predict(
     Example: isr predict model.isr new.csv --out predictions.csv
     """
     from isrlearn.io import write_columns
-    from isrlearn.io._write import check_suffix
 
-    check_suffix(out)
     tables.check_outputs()
     with working(f"Predicting {table}"):
         saved = tables.read_predictor(model)
@@ -110,7 +109,7 @@ def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:
         if moments.count[k, e]
     }
     metric = "accuracy" if by_class else "rmse"
-    present = group_sizes(table.y, table.environments, metric=metric)
+    present = group_sizes(*tables.data_of(table)[1:], metric=metric)
     return sizes if set(sizes) <= set(present) else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +57,8 @@ def report(
 
 def check_report() -> None:
     """Raise now if a page could not be written later, after the work is done."""
-    from isrlearn.report._page import check_jinja
-
-    check_jinja()
+    if find_spec("jinja2") is None:
+        raise ImportError('a report needs jinja2: pip install "isrlearn[report]"', name="jinja2")
 
 
 def report_on(
@@ -117,8 +117,9 @@ def _fitted_on(estimator: Any, table: Table) -> bool:
 
     from isrlearn.core.moments import Moments
 
-    labels = table.y if hasattr(estimator, "classes_") else None
-    found = Moments.from_data(table.X, labels, table.environments, order=1)
+    X, y, environments = tables.data_of(table)
+    labels = y if hasattr(estimator, "classes_") else None
+    found = Moments.from_data(X, labels, environments, order=1)
     mine = estimator.moments_
     if not np.array_equal(found.count, mine.count):
         return False

@@ -79,7 +79,7 @@ def check_outputs() -> None:
     context = click.get_current_context()
     taken: dict[Path, str] = {}
     for parameter in sorted(context.command.params, key=lambda each: each.name in _OUTPUTS):
-        path = context.params.get(str(parameter.name))
+        path: Any = context.params.get(str(parameter.name))
         if not isinstance(path, Path) and not str(path).endswith(".npy"):
             continue
         hint = parameter.get_error_hint(context).strip("'")
@@ -126,8 +126,8 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     Columns without names, those of an array, are taken in their order and must be as many as
     the model's. `columns` are the options of that name.
     """
-    from isrlearn.io.tables import open_table
     from isrlearn.io import TableError, read_table
+    from isrlearn.io.tables import open_table
 
     source, d = open_table(path), model.estimator.n_features_in_
     if columns.get("features") is None:
@@ -160,18 +160,21 @@ def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     return table_for(model, path, **columns)
 
 
+def data_of(table: Table) -> tuple[Any, Any, Any]:
+    """Features, labels and environments of a table that was read with both columns named."""
+    return table.X, table.y, table.environments
+
+
 def scores(
     estimator: Any, table: Table, metric: str | None = None, sizes: Mapping[Any, int] | None = None
 ) -> GroupReport:
     """Scores of an estimator on every group of a table, by default accuracy or rmse."""
     from isrlearn.metrics import group_report
 
+    X, y, environments = data_of(table)
+    metric = metric or ("accuracy" if hasattr(estimator, "classes_") else "rmse")
     return group_report(
-        table.y,
-        estimator.predict(table.X),
-        environments=table.environments,
-        metric=metric or ("accuracy" if hasattr(estimator, "classes_") else "rmse"),
-        train_groups=sizes,
+        y, estimator.predict(X), environments=environments, metric=metric, train_groups=sizes
     )
 
 

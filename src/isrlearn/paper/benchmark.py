@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -106,8 +105,8 @@ class Result:
             )
         return tables
 
-    def as_json(self) -> str:
-        """The summaries, and the comparison if asked for, as JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """The summaries, and the comparison if asked for, ready for JSON."""
         found = self.summaries
         content: dict[str, Any] = {
             "plan": asdict(self.plan),
@@ -119,7 +118,7 @@ class Result:
                 {**asdict(c), "z": c.z, "agrees": c.agrees}
                 for c in compared(found, published_results())
             ]
-        return json.dumps(content, indent=1)
+        return content
 
 
 def run(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -26,7 +25,6 @@ from isrlearn.paper.tables import Table, markdown
 
 __all__ = [
     "Complexity",
-    "complexity_json",
     "complexity_table",
     "environment_complexity",
     "write_complexity",
@@ -152,17 +150,6 @@ def complexity_table(found: Iterable[Complexity]) -> Table:
         for c in ordered
     ]
     return Table("Environments needed to recover the spurious subspace", head, rows)
-
-
-def complexity_json(found: Iterable[Complexity]) -> str:
-    """The same as JSON.
-
-    Examples
-    --------
-    >>> complexity_json([])
-    '[]'
-    """
-    return json.dumps([asdict(c) for c in found], indent=1)
 
 
 def write_complexity(

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from isrlearn.cli._app import run
+from isrlearn.cli.app import run
 from isrlearn.datasets import EnvironmentData, Splits, make_waterbirds_like, save_features
 from isrlearn.paper.real import REAL, RealPlan, run_real
 from isrlearn.paper.real import run as module
