@@ -87,7 +87,7 @@ def fit(
     table: Path,
     label: str,
     environment: str,
-    features: tuple[str, ...] | None,
+    features: str | None,
     labels: Path | None,
     task: str,
     validation: Path | None,

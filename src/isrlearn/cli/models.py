@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     "--out", required=True, type=tables.FILE, help="Table to write: .csv, .tsv, .parquet or .npz."
 )
 @tables.JSON
-def predict(
-    model: Path, table: Path, features: tuple[str, ...] | None, out: Path, as_json: bool
-) -> None:
+def predict(model: Path, table: Path, features: str | None, out: Path, as_json: bool) -> None:
     """Predict a label for every row of a table.
 
     Features are found by name, in any order; no label or environment is needed. The output has

@@ -37,13 +37,13 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return add
 
 
-def _given(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    return value or None
+def _joined(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
+    return ",".join(value) or None
 
 
 def features(text: str) -> Callable[[Any], Any]:
     """The option that names feature columns."""
-    return click.option("--features", multiple=True, metavar="COLUMNS", callback=_given, help=text)
+    return click.option("--features", multiple=True, metavar="COLUMNS", callback=_joined, help=text)
 
 
 MODEL_FEATURES = features("Feature columns in the model's order, if it stores no names.")
@@ -102,9 +102,7 @@ def table_like(train: Table, path: Path | None, *, label: str, environment: str)
                 f"{path}: {name} belongs to {train.path}; with a second table, labels and "
                 "environments must be columns, or in a table beside it"
             )
-    return read_table(
-        path, label=label, environment=environment, features=train.feature_names, exact=True
-    )
+    return read_table(path, label=label, environment=environment, features=train.feature_names)
 
 
 def read_predictor(path: Path) -> ModelFile:
@@ -142,7 +140,7 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
                 f"{path}: there are {len(source.features)} columns; the model was fitted on {width}"
             )
         if model.feature_names is not None:
-            columns |= {"features": model.feature_names, "exact": True}
+            columns["features"] = model.feature_names
     table = read_table(path, **columns)
     if table.X.shape[1] != d:
         raise TableError(f"{path}: {table.X.shape[1]} columns were selected; the model has {d}")
