@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "validation": {"core"},
     "_progress": set(),
     "estimators": ESTIMATOR_LAYER | {"_progress"},
-    "torch": ESTIMATOR_LAYER | {"_progress", "estimators", "io"},
+    "torch": ESTIMATOR_LAYER | {"_progress", "datasets", "estimators", "io"},
     "dask": ESTIMATOR_LAYER | {"estimators", "io"},
     "diagnosis": ESTIMATOR_LAYER | {"estimators"},
     "io": ESTIMATOR_LAYER | {"estimators", "datasets"},

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from isrlearn.core import Moments
-from isrlearn.torch import TorchMoments, extract_features, torch_moments
+from isrlearn.torch import extract_features, torch_moments
 
 
 def rows(seed=0, offset=0.0, n=300):
@@ -35,11 +36,14 @@ def names(e):
 
 
 def summed(X, y, e, size, **options):
-    sums = TorchMoments(**options)
-    for start in range(0, len(X), size):
-        part = slice(start, start + size)
-        sums.update(*(torch.tensor(a[part]) for a in (X, y, e)))
-    return sums.moments()
+    parts = [slice(start, start + size) for start in range(0, len(X), size)]
+    batches = [tuple(torch.tensor(a[part]) for a in (X, y, e)) for part in parts]
+    return torch_moments(linear(X.shape[1], batches[0][0].dtype), batches, "0", **options)
+
+
+def linear(d, dtype=torch.float32):
+    """A network whose features are its inputs."""
+    return nn.Sequential(nn.Linear(d, 1, dtype=dtype))
 
 
 @pytest.mark.parametrize("size", [1, 37, 300])
@@ -77,10 +81,12 @@ def test_single_precision_is_summed_in_double():
     assert_same(summed(X, y, e, 50), Moments.from_data(X.astype(float), y, names(e)))
 
 
-def test_the_features_given_are_not_changed():
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_inputs_are_not_changed(task):
     X, y, e = (torch.tensor(a) for a in rows())
     before = X.clone()
-    TorchMoments().update(X, y, e)
+    y = y.double() if task == "regression" else y
+    torch_moments(linear(5, X.dtype), [(X, y, e)], "0", task=task)
     assert torch.equal(X, before)
 
 
@@ -96,27 +102,14 @@ def test_of_a_network(network, samples, loader, task):
     assert_same(torch_moments(model, data, task=task), expected)
 
 
-@pytest.mark.parametrize(
-    ("y", "e", "message"),
-    [
-        (torch.zeros(4), torch.zeros(4).long(), "integer codes.*task='regression'"),
-        (torch.zeros(3).long(), torch.zeros(4).long(), r"got shapes \(4, 2\), \(3,\) and \(4,\)"),
-    ],
-)
-def test_targets_that_will_not_do(y, e, message):
-    with pytest.raises(ValueError, match=message):
-        TorchMoments().update(torch.zeros(4, 2), y, e)
-
-
-def test_other_mistakes_are_named():
-    sums = TorchMoments()
-    with pytest.raises(ValueError, match="no batch"):
-        sums.moments()
-    y = e = torch.zeros(4).long()
-    sums.update(torch.zeros(4, 2), y, e)
-    with pytest.raises(ValueError, match="had 2 columns before and have 3 now"):
-        sums.update(torch.zeros(4, 3), y, e)
-    with pytest.raises(ValueError, match="NaN or infinity"):
-        sums.update(torch.full((4, 2), torch.inf), y, e)
+def test_mistakes_are_named():
+    X, y, e = (torch.tensor(a) for a in rows())
+    network = linear(5, X.dtype)
+    with pytest.raises(ValueError, match=r"integer codes.*task='regression'"):
+        torch_moments(network, [(X, y.double(), e)], "0")
+    with pytest.raises(ValueError, match="targets of a batch hold NaN or infinity"):
+        torch_moments(network, [(X, y / 0, e)], "0", task="regression")
     with pytest.raises(ValueError, match="order must be 1 or 2"):
-        TorchMoments(order=3)
+        torch_moments(network, [(X, y, e)], "0", order=3)
+    with pytest.raises(ValueError, match="yields no batches"):
+        torch_moments(network, [], "0")

@@ -185,7 +185,7 @@ class TestLayersThatCannotBeReplaced:
             postprocess(model, loader(samples()))
 
     def test_of_other_shapes(self, network, samples, loader):
-        with pytest.raises(ValueError, match=r"8 features to 3 outputs; .*tells 2 classes apart"):
+        with pytest.raises(ValueError, match=r"8 features to 3 outputs; .*predicts 2 classes"):
             postprocess(network(3), loader(samples()), n_spurious=1)
         classifier = LogisticRegression().fit(np.eye(4), [0, 0, 1, 1])
         with pytest.raises(ValueError, match="takes 4 features"):
@@ -195,9 +195,11 @@ class TestLayersThatCannotBeReplaced:
 def test_mistakes_are_named(network, samples, loader):
     x, y, e = samples()
     model, data = network(), loader((x, y, e))
-    with pytest.raises(ValueError, match=r"no parameter 'n_spurius' here; those of ISRClassifier"):
+    with pytest.raises(
+        ValueError, match=r"Invalid parameter 'n_spurius' for .*ISRClassifier"
+    ):
         postprocess(model, data, n_spurius=1)
-    with pytest.raises(ValueError, match=r"no parameter 'C' here; those of ISRTransformer"):
+    with pytest.raises(ValueError, match=r"Invalid parameter 'C' for estimator ISRTransformer"):
         postprocess(model, data, head="adapt", C=1.0)
     with pytest.raises(ValueError, match="head must be one of 'logistic'"):
         postprocess(model, data, head="refitted")

@@ -1,9 +1,10 @@
-"""What loaders yield, checked and brought to the model's device."""
+"""Batches of a loader, checked, and the network that they pass through."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import length_hint
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from isrlearn._progress import progress
 
-#: The code of an environment that is not known.
+#: The code of an unknown environment.
 UNKNOWN = -1
 
 
@@ -23,36 +24,25 @@ class Batch(NamedTuple):
     environments: Tensor  # (n,) int64, -1 where unknown
 
 
-def model_device(model: nn.Module, device: Any = None) -> torch.device:
-    """The device given, or that of the model's first parameter."""
-    if device is not None:
-        return torch.device(device)
-    parameter = next(model.parameters(), None)
-    return torch.device("cpu") if parameter is None else parameter.device
-
-
 def batches(
     loader: Iterable[Any], device: torch.device, *, shown: bool = False, what: str = "batches"
 ) -> Iterator[Batch]:
-    """Checked batches of a loader, with a progress bar if `shown`."""
-    try:
-        total = len(loader)  # type: ignore[arg-type]
-    except TypeError:
-        total = None
+    """Checked batches of a loader on a device, with a progress bar if `shown`."""
+    total = length_hint(loader) or None
     number = -1
     with progress(total, what, shown=shown) as advance:
         for number, item in enumerate(loader):
-            yield checked(item, number, device)
+            yield _checked(item, number, device)
             advance(1)
     if number < 0:
         raise ValueError(
-            "the loader yields no batches; it must give at least one, and start anew whenever it "
-            "is iterated (a generator does not)"
+            "the loader yields no batches; it must yield at least one, and start again whenever it "
+            "is iterated over (a generator does not)"
         )
 
 
-def checked(item: Any, number: int, device: torch.device) -> Batch:
-    """One thing a loader yielded as a batch on a device."""
+def _checked(item: Any, number: int, device: torch.device) -> Batch:
+    """One item of a loader as a batch on a device."""
     if not isinstance(item, tuple | list) or len(item) != 3:
         length = f" of {len(item)}" if isinstance(item, tuple | list) else ""
         raise ValueError(
@@ -63,46 +53,46 @@ def checked(item: Any, number: int, device: torch.device) -> Batch:
     y, environments = _column(y, "y", number), _column(environments, "environment", number)
     if environments.ndim != 1 or environments.is_floating_point() or environments.is_complex():
         raise ValueError(
-            f"environment must be one integer code a sample, -1 where unknown; batch {number} has "
-            f"{environments.dtype} of shape {tuple(environments.shape)}"
+            "environment must be one integer code per sample, -1 where unknown; batch "
+            f"{number} has {environments.dtype} of shape {tuple(environments.shape)}"
         )
     if len(environments) and int(environments.min()) < UNKNOWN:
         raise ValueError(
             f"environment codes must be 0, 1, … or -1 for unknown; batch {number} has "
             f"{int(environments.min())}"
         )
-    sizes = {"x": _rows(x), "y": len(y), "environment": len(environments)}
+    sizes = {"x": _n_samples(x), "y": len(y), "environment": len(environments)}
     if len(set(sizes.values()) - {None}) != 1:
         raise ValueError(f"batch {number} has different numbers of samples: {sizes}")
     y = y if y.is_floating_point() else y.long()
-    return Batch(_to(x, device), _to(y, device), _to(environments.long(), device))
+    return Batch(*(_to(part, device) for part in (x, y, environments.long())))
 
 
 def _column(values: Any, name: str, number: int) -> Tensor:
-    """A tensor with one row a sample; (n, 1) is (n,)."""
+    """A tensor with one row per sample; (n, 1) becomes (n,)."""
     try:
         column = torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(
-            f"{name} must be a tensor of numbers, one a sample; batch {number} has a "
+            f"{name} must be a tensor of numbers, one per sample; batch {number} has a "
             f"{type(values).__name__}. Turn names into integer codes first."
         ) from None
     if not column.ndim:
-        raise ValueError(f"{name} must have one number a sample; batch {number} has one in all")
+        raise ValueError(f"{name} must have one number per sample; batch {number} has a scalar")
     return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
 
 
-def _rows(x: Any) -> int | None:
-    """Number of samples of inputs; None where it cannot be told."""
+def _n_samples(x: Any) -> int | None:
+    """Number of samples in inputs; None if it is not known."""
     if isinstance(x, Mapping):
         x = tuple(x.values())
     if isinstance(x, tuple | list):
-        return _rows(x[0]) if x else None
+        return _n_samples(x[0]) if x else None
     return len(x) if isinstance(x, Tensor) and x.ndim else None
 
 
 def _to(x: Any, device: torch.device) -> Any:
-    """Tensors, and tuples and mappings of them, on a device."""
+    """Tensors, and tuples and mappings of tensors, on a device."""
     if isinstance(x, Mapping):
         return {name: _to(value, device) for name, value in x.items()}
     if isinstance(x, tuple | list):
@@ -110,8 +100,16 @@ def _to(x: Any, device: torch.device) -> Any:
     return x.to(device, non_blocking=True) if hasattr(x, "to") else x
 
 
+def model_device(model: nn.Module, device: Any = None) -> torch.device:
+    """The device given, or that of the model's first parameter."""
+    if device is not None:
+        return torch.device(device)
+    parameter = next(model.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
+
+
 def outputs_of(model: nn.Module, x: Any) -> Tensor:
-    """What the model says of inputs: a mapping goes in by name, a tuple by place."""
+    """Outputs of the model: a mapping is passed by name, a tuple by position."""
     if isinstance(x, Mapping):
         outputs = model(**x)
     else:
@@ -128,7 +126,7 @@ def outputs_of(model: nn.Module, x: Any) -> Tensor:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """No gradients, evaluation mode; afterwards every module is in the mode it was in."""
+    """Evaluation mode without gradients; afterwards every module is in its former mode."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -137,3 +135,52 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+def linear_layer(model: nn.Module, layer: str) -> nn.Linear:
+    """The ``nn.Linear`` at a dotted path."""
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model must be a torch.nn.Module; got a {type(model).__name__}")
+    if hasattr(model, "_orig_mod"):
+        raise ValueError("the model is compiled: pass the model given to torch.compile")
+    modules = dict(model.named_modules(remove_duplicate=False))
+    known = [name for name, module in modules.items() if name and isinstance(module, nn.Linear)]
+    hint = f"its linear layers are {', '.join(map(repr, known))}" if known else "it has none"
+    if layer not in modules:
+        raise ValueError(f"the model has no layer {layer!r}; {hint}")
+    found = modules[layer]
+    if not isinstance(found, nn.Linear):
+        raise ValueError(
+            f"layer {layer!r} is a {type(found).__name__}, and ISR needs an nn.Linear; {hint}"
+        )
+    return found
+
+
+@contextmanager
+def captured(model: nn.Module, layer: str) -> Iterator[Callable[[int], Tensor]]:
+    """A function that returns the inputs (n, d) of a layer for the n samples just passed."""
+    inputs: list[Tensor] = []
+
+    def remember(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        inputs.append(args[0] if args else kwargs["input"])
+
+    def features(n: int) -> Tensor:
+        if len(inputs) != 1:
+            raise ValueError(
+                f"layer {layer!r} was called {len(inputs)} times in a forward pass; it must be "
+                "called once, so that its inputs are the features of the samples"
+            )
+        found = inputs.pop()
+        if found.ndim != 2 or len(found) != n:
+            raise ValueError(
+                f"layer {layer!r} gets inputs of shape {tuple(found.shape)} for {n} samples; it "
+                "must get one row of features per sample. In a sequence model name the layer after "
+                "the pooling, or pool the tokens first."
+            )
+        return found
+
+    handle = linear_layer(model, layer).register_forward_pre_hook(remember, with_kwargs=True)
+    try:
+        yield features
+    finally:
+        handle.remove()

@@ -1,4 +1,4 @@
-"""Moments of a network's features, summed on its device without storing a feature."""
+"""Moments of a network's features, summed on its device without storing the features."""
 
 from __future__ import annotations
 
@@ -7,180 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isrlearn.core._checks import check_reading
 from isrlearn.core.moments import Moments
 from isrlearn.torch.batches import UNKNOWN
+from isrlearn.torch.evaluate import check_classes, find_task
 from isrlearn.torch.features import feature_batches
-from isrlearn.torch.task import check_classes, find_task
 
-_BOTH = "features and targets must come with one row a sample"
-
-
-class TorchMoments:
-    """Running moments of every (class, environment) cell, in float64, where the batches are.
-
-    Parameters
-    ----------
-    order : {1, 2}, default=2
-        1 keeps means only.
-    pooled : bool, default=False
-        Keep one scatter summed over the cells instead of one a cell.
-    task : {"classification", "regression"}, default="classification"
-        For regression all samples are in one class, and targets are appended to the features as
-        last columns, as `ISRRegressor` expects.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from isrlearn.torch import TorchMoments
-    >>> sums = TorchMoments()
-    >>> for value in (1.0, 3.0):
-    ...     sums.update(torch.full((2, 1), value), torch.zeros(2).long(), torch.tensor([0, 1]))
-    >>> sums.moments().mean[0].tolist(), sums.moments().scatter[0, :, 0, 0].tolist()
-    ([[2.0], [2.0]], [2.0, 2.0])
-    """
-
-    def __init__(
-        self, *, order: int = 2, pooled: bool = False, task: str = "classification"
-    ) -> None:
-        check_reading(order, None)
-        self.order, self.pooled, self.task = order, pooled, find_task(task).name
-        self._slots: dict[tuple[int, int], int] = {}  # (class, environment) -> slot
-        self._count = torch.zeros(0)  # (slots,)
-        self._mean = torch.zeros(0, 0)  # (slots, d)
-        self._scatter = torch.zeros(0, 0, 0)  # (slots, d, d), or (2, d, d): known, unknown
-
-    def update(self, features: Tensor, y: Tensor, environments: Tensor) -> None:
-        """Add a batch.
-
-        Parameters
-        ----------
-        features : Tensor of shape (n, d)
-        y : Tensor of shape (n,) or, for regression, (n,) or (n, t)
-            Integer classes, or targets.
-        environments : Tensor of shape (n,)
-            Integer codes, -1 where unknown.
-        """
-        if features.ndim != 2 or not len(features) == len(y) == len(environments):
-            shapes = [tuple(t.shape) for t in (features, y, environments)]
-            raise ValueError(f"{_BOTH}; got shapes {shapes[0]}, {shapes[1]} and {shapes[2]}")
-        if not len(features):
-            return
-        rows, classes = self._rows(features.detach(), y.detach())
-        cells, place, count = torch.unique(
-            torch.stack([classes, environments.to(classes)], dim=1),
-            dim=0,
-            return_inverse=True,
-            return_counts=True,
-        )
-        names = [(int(k), int(e)) for k, e in cells.tolist()]
-        slots = self._slots_of(names, rows)
-        n = count.to(rows)
-        mean = _centre(rows, place, n)
-        if not torch.isfinite(mean).all():
-            raise ValueError("features or targets of a batch hold NaN or infinity")
-        if self.order == 2:
-            self._add_scatter(rows, place, slots, names)
-        self._merge(slots, names, n, mean)
-
-    def moments(self) -> Moments:
-        """The moments so far, as NumPy arrays."""
-        if not self._slots:
-            raise ValueError("no batch has been added yet")
-        classes = np.array(sorted({k for k, _ in self._slots}))
-        known = np.array(sorted({e for _, e in self._slots if e != UNKNOWN}), dtype=int)
-        inner = self._part(classes, known)
-        if not any(e == UNKNOWN for _, e in self._slots):
-            return Moments(classes, known, *inner)
-        outer = self._part(classes, np.array([UNKNOWN]))
-        rest = Moments(classes, np.array(["unlabelled"]), *outer)
-        return Moments(classes, known, *inner, unlabelled=rest)
-
-    def _rows(self, features: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows to sum, in a float64 copy, and the class of each."""
-        device = features.device
-        if device.type == "mps":  # knows no float64
-            device = torch.device("cpu")
-        rows = features.to(device, torch.float64, copy=True)
-        if self.task == "classification":
-            return rows, check_classes(y).to(device, torch.long)
-        targets = y.to(rows).reshape(len(rows), -1)
-        one_class = torch.zeros(len(rows), dtype=torch.long, device=device)
-        return torch.cat([rows, targets], dim=1), one_class
-
-    def _slots_of(self, names: list[tuple[int, int]], rows: Tensor) -> Tensor:
-        """Slot of each cell; new cells get new ones."""
-        d = rows.shape[1]
-        if self._slots and self._mean.shape[1] != d:
-            raise ValueError(f"features had {self._mean.shape[1]} columns before and have {d} now")
-        for name in names:
-            self._slots.setdefault(name, len(self._slots))
-        if len(self._slots) > len(self._mean):
-            self._grow(len(self._slots) - len(self._mean), d, rows)
-        return torch.tensor([self._slots[name] for name in names], device=rows.device)
-
-    def _grow(self, more: int, d: int, like: Tensor) -> None:
-        """Make room for more slots."""
-        first = not len(self._mean)
-        self._count = _longer(self._count, like.new_zeros(more))
-        self._mean = _longer(self._mean, like.new_zeros(more, d))
-        if self.order == 2 and not self.pooled:
-            self._scatter = _longer(self._scatter, like.new_zeros(more, d, d))
-        elif self.order == 2 and first:
-            self._scatter = like.new_zeros(2, d, d)
-
-    def _targets(self, slots: Tensor, names: list[tuple[int, int]]) -> Tensor:
-        """Where each cell's scatter goes: its own, or one for known and one for unknown."""
-        if not self.pooled:
-            return slots
-        return torch.tensor([int(e == UNKNOWN) for _, e in names], device=slots.device)
-
-    def _add_scatter(
-        self, rows: Tensor, place: Tensor, slots: Tensor, names: list[tuple[int, int]]
-    ) -> None:
-        """Add the scatter of rows about their own cell's mean in the batch."""
-        goal = self._targets(slots, names)[place]
-        for target in torch.unique(goal).tolist():
-            part = rows[goal == target]
-            self._scatter[target] += part.T @ part
-
-    def _merge(self, slots: Tensor, names: list[tuple[int, int]], n: Tensor, mean: Tensor) -> None:
-        """Merge counts and means, and add the scatter between old and new means (Chan)."""
-        before = self._count[slots]
-        total = before + n
-        step = mean - self._mean[slots]
-        if self.order == 2:
-            weighted = step * (before * n / total)[:, None]
-            for i, target in enumerate(self._targets(slots, names).tolist()):
-                if before[i] > 0:
-                    self._scatter[target] += torch.outer(weighted[i], step[i])
-        self._count[slots] = total
-        self._mean[slots] += step * (n / total)[:, None]
-
-    def _part(
-        self, classes: NDArray, environments: NDArray
-    ) -> tuple[NDArray, NDArray, NDArray | None]:
-        """Count, mean and scatter of the cells of these environments."""
-        shape, d = (len(classes), len(environments)), self._mean.shape[1]
-        count, mean = np.zeros(shape), np.zeros((*shape, d))
-        scatter = None
-        if self.order == 2 and self.pooled:
-            unknown = int(environments.tolist() == [UNKNOWN])
-            scatter = self._scatter[unknown].cpu().numpy().copy()
-        elif self.order == 2:
-            scatter = np.zeros((*shape, d, d))
-        for i, k in enumerate(classes.tolist()):
-            for j, e in enumerate(environments.tolist()):
-                slot = self._slots.get((k, e))
-                if slot is not None:
-                    count[i, j] = self._count[slot].item()
-                    mean[i, j] = self._mean[slot].cpu().numpy()
-                    if scatter is not None and not self.pooled:
-                        scatter[i, j] = self._scatter[slot].cpu().numpy()
-        return count, mean, scatter
+Cell = tuple[int, int]  # class and environment
 
 
 def torch_moments(
@@ -196,12 +30,19 @@ def torch_moments(
 ) -> Moments:
     """Moments of the inputs of a linear layer over a loader, in one pass.
 
+    They are summed in float64 on the device of the batches.
+
     Parameters
     ----------
     model, loader, layer, device, progress
         See `extract_features`.
-    order, pooled, task
-        See `TorchMoments`.
+    order : {1, 2}, default=2
+        1 keeps means only.
+    pooled : bool, default=False
+        Keep one scatter summed over the cells instead of one per cell.
+    task : {"classification", "regression"}, default="classification"
+        For regression all samples are in one class, and targets are appended to the features as
+        last columns, as `ISRRegressor` expects.
 
     Returns
     -------
@@ -217,23 +58,72 @@ def torch_moments(
     >>> moments.count.tolist(), moments.total()[0]
     ([[1.0, 1.0], [1.0, 0.0]], 4.0)
     """
-    sums = TorchMoments(order=order, pooled=pooled, task=task)
+    if order not in (1, 2):
+        raise ValueError(f"order must be 1 or 2, got {order!r}")
+    regression = find_task(task).name == "regression"
+    cells: dict[Cell, tuple[int, Tensor]] = {}  # number of rows and their mean
+    scatters: dict[Any, Tensor] = {}  # of each cell, or if pooled of known and of unknown ones
     for features, y, environments in feature_batches(model, loader, layer, device, progress):
-        sums.update(features, y, environments)
-    return sums.moments()
+        # MPS has no float64.
+        place = torch.device("cpu") if features.device.type == "mps" else features.device
+        rows = features.to(place, torch.float64)
+        if regression:
+            rows = torch.cat([rows, _targets(y, rows)], dim=1)
+        classes = torch.zeros_like(environments) if regression else check_classes(y)
+        codes = torch.stack([classes, environments], dim=1).to(place)
+        deviations: dict[Any, list[Tensor]] = {}
+        for k, e in torch.unique(codes, dim=0).tolist():
+            part = rows[(codes == codes.new_tensor([k, e])).all(dim=1)]
+            cells[k, e], added = _merged(cells.get((k, e)), part)
+            deviations.setdefault((e != UNKNOWN) if pooled else (k, e), []).append(added)
+        for key, parts in deviations.items() if order == 2 else ():
+            D = torch.cat(parts)
+            scatters.setdefault(key, D.new_zeros(D.shape[1], D.shape[1])).addmm_(D.T, D)
+    return _moments(cells, scatters, order, pooled)
 
 
-def _centre(rows: Tensor, place: Tensor, n: Tensor) -> Tensor:
-    """Subtract each place's mean from its rows, in place; return the means."""
-    mean = rows.new_zeros(len(n), rows.shape[1])
+def _targets(y: Tensor, rows: Tensor) -> Tensor:
+    """Targets of a regression as columns, (n, t)."""
+    targets = y.to(rows).reshape(len(rows), -1)
+    if not torch.isfinite(targets).all():
+        raise ValueError("targets of a batch hold NaN or infinity; leave those samples out")
+    return targets
+
+
+def _merged(old: tuple[int, Tensor] | None, rows: Tensor) -> tuple[tuple[int, Tensor], Tensor]:
+    """Count and mean of a cell with more rows, and the deviations they add to its scatter."""
+    n, mean = len(rows), rows.mean(dim=0)
     # The second round averages what rounding left of the first, for data far from the origin.
-    for _ in range(2):
-        step = torch.zeros_like(mean).index_add_(0, place, rows) / n[:, None]
-        mean += step
-        rows -= step[place]
-    return mean
+    mean += (rows - mean).mean(dim=0)
+    if old is None:
+        return (n, mean), rows - mean
+    total, step = old[0] + n, mean - old[1]
+    # Chan's merge: the step between the means adds to the scatter as one more row does.
+    between = step * (old[0] * n / total) ** 0.5
+    return (total, old[1] + step * (n / total)), torch.cat([rows - mean, between[None]])
 
 
-def _longer(old: Tensor, more: Tensor) -> Tensor:
-    """Rows added to a tensor; an empty one knows neither width nor device."""
-    return torch.cat([old, more]) if len(old) else more
+def _moments(
+    cells: dict[Cell, tuple[int, Tensor]], scatters: dict[Any, Tensor], order: int, pooled: bool
+) -> Moments:
+    """The sums as NumPy arrays."""
+    classes, environments = (np.unique(codes) for codes in zip(*cells, strict=True))
+    shape, d = (len(classes), len(environments)), len(next(iter(cells.values()))[1])
+    count, mean = np.zeros(shape), np.zeros((*shape, d))
+    scatter = np.zeros((*shape, d, d)) if order == 2 and not pooled else None
+    for (k, e), (n, centre) in cells.items():
+        at = np.searchsorted(classes, k), np.searchsorted(environments, e)
+        count[at], mean[at] = n, centre.cpu()
+        if scatter is not None:
+            scatter[at] = scatters[k, e].cpu()
+
+    def part(columns: slice, known: bool, names: Any, rest: Moments | None = None) -> Moments:
+        inner = None if scatter is None else scatter[:, columns]
+        if order == 2 and pooled:
+            inner = scatters.get(known, torch.zeros(d, d, dtype=torch.float64)).cpu().numpy()
+        return Moments(classes, names, count[:, columns], mean[:, columns], inner, rest)
+
+    # The code of unknown environments is the smallest.
+    first = int(environments[0] == UNKNOWN)
+    unlabelled = part(slice(0, 1), False, np.array(["unlabelled"])) if first else None
+    return part(slice(first, None), True, environments[first:], unlabelled)

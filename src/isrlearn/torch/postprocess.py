@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.utils import parametrize
 
-from isrlearn import validation as check
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn.torch.batches import linear_layer
+from isrlearn.torch.evaluate import find_task
 from isrlearn.torch.features import extract_features
-from isrlearn.torch.layer import linear_layer
 from isrlearn.torch.moments import torch_moments
 
 
@@ -32,32 +32,28 @@ def postprocess(
     progress: bool = False,
     **parameters: Any,
 ) -> nn.Module:
-    """A copy of a network that leaves out what its features change between environments.
+    """A copy of a network that ignores what shifts between environments in its features.
 
     The copy has the same modules and the same state dict with other numbers in one layer: it
-    loads with the original code, exports, compiles, and costs nothing more to run. Which logit is
-    which does not change: with two logits their difference is the classifier's decision.
+    loads with the original code, exports, compiles, and costs nothing more to run. The order of
+    the logits stays the same: with two logits their difference is the classifier's decision.
 
     Parameters
     ----------
-    model : torch.nn.Module
-        Left as it is.
+    model, device, progress
+        See `extract_features`. The model is not changed.
     loader : iterable
         Training batches ``(x, y, environment)``, without augmentation; see `extract_features`.
     layer : str, default="fc"
         Dotted path of the last ``nn.Linear``, which needs a bias.
     head : {"refit", "adapt"} or head, default="refit"
-        "refit" fits a new head on what is left of the features: logistic regression, or for
-        regression ridge. "adapt" keeps the layer's own weights and folds the removal into them;
-        an average sample keeps its outputs. Anything else is the `head` of the estimator, "lda"
-        for instance. "adapt", "lda" and ridge go by moments: one pass, and no feature is stored.
+        "refit" fits a new head on the remaining features: logistic regression, or for regression
+        ridge. "adapt" keeps the layer's own weights and folds the removal into them; an average
+        sample keeps its outputs. Anything else is the `head` of the estimator, for example "lda".
+        "adapt", "lda" and ridge need only moments: one pass, and no features are stored.
     task : {"classification", "regression"}, default="classification"
     out : path, optional
         A .npy file for the features, if they are stored and do not fit in memory.
-    device : torch.device or str, optional
-        Where batches go; default: where the model is.
-    progress : bool, default=False
-        Draw a bar, if on a terminal.
     **parameters
         Of `ISRClassifier`, or for regression `ISRRegressor`: method, n_spurious, scale, C, …
 
@@ -77,32 +73,47 @@ def postprocess(
     >>> patched.state_dict().keys() == model.state_dict().keys()
     True
     """
-    check.check_choice("task", task, ("classification", "regression"))
+    regression = find_task(task).name == "regression"
     own = _check_replaceable(model, layer)
+    adapt = isinstance(head, str) and head == "adapt"
+    estimator: Any = (ISRRegressor if regression else ISRClassifier)()
+    if adapt:
+        estimator = ISRTransformer("regression" if regression else "mean")
+    elif not (isinstance(head, str) and head == "refit"):
+        parameters["head"] = head
+    estimator.set_params(**parameters)
     reading = {"device": device, "progress": progress}
-    if isinstance(head, str) and head == "adapt":
-        isr = ISRTransformer("regression" if task == "regression" else "mean")
-        _set(isr, parameters)
-        _fit(isr, model, loader, layer, task, out, reading)
-        weight, bias = (p.detach().to("cpu", torch.float64).numpy() for p in own.parameters())
-        return _patched(model, layer, *isr.eraser_.fold(weight, bias))
-    estimator: Any = (ISRRegressor if task == "regression" else ISRClassifier)()
-    refit = isinstance(head, str) and head == "refit"
-    _set(estimator, parameters if refit else {**parameters, "head": head})
-    _fit(estimator, model, loader, layer, task, out, reading)
-    return with_head(model, estimator, layer)
+    if not hasattr(estimator, "fit_moments") or estimator.rank_test != "moments":
+        data = extract_features(model, loader, layer, out=out, **reading)
+        estimator.fit(data.X, data.y, environments=data.environments)
+    else:
+        per_cell = getattr(estimator, "method", None) in ("cov", "joint") or any(
+            getattr(estimator, f"{of}_weight", None) for of in ("class", "group")
+        )
+        moments = torch_moments(model, loader, layer, pooled=not per_cell, task=task, **reading)
+        if len(moments.environments) < 2 and estimator.missing_environments != "single":
+            raise ValueError(
+                f"the samples have {len(moments.environments)} known environment(s); ISR compares "
+                "environments and needs at least two"
+            )
+        # The transformer has no use for the targets, the last columns.
+        estimator.fit_moments(moments.columns(own.in_features) if adapt else moments)
+    if not adapt:
+        return with_head(model, estimator, layer)
+    weight, bias = (p.detach().to("cpu", torch.float64).numpy() for p in own.parameters())
+    return _patched(model, layer, *estimator.eraser_.fold(weight, bias))
 
 
 def with_head(model: nn.Module, estimator: Any, layer: str = "fc") -> nn.Module:
     """A copy of a network whose layer is a fitted linear estimator of that layer's inputs.
 
-    For a search on extracted features, say: fit `ISRClassifierCV` on them and put the best one
-    into the network.
+    For example, fit `ISRClassifierCV` on extracted features and put the best estimator into the
+    network.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Left as it is.
+        Not changed.
     estimator : fitted estimator
         With ``coef_`` and ``intercept_``, or a search with ``best_estimator_``. A classifier's
         classes must be the codes 0, 1, …; with two classes the layer may have one output or two.
@@ -127,25 +138,24 @@ def with_head(model: nn.Module, estimator: Any, layer: str = "fc") -> nn.Module:
     found = _check_replaceable(model, layer)
     estimator = getattr(estimator, "best_estimator_", estimator)
     if not hasattr(estimator, "coef_"):
-        raise ValueError(f"{type(estimator).__name__} has no coef_: fit it, or take a linear one")
+        raise ValueError(f"{type(estimator).__name__} has no coef_: fit it, or use a linear one")
     coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=float))
     intercept = np.broadcast_to(np.asarray(estimator.intercept_, dtype=float), len(coef))
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
-        n_classes = len(classes)
-        if not np.array_equal(classes, np.arange(n_classes)):
+        if not np.array_equal(classes, np.arange(len(classes))):
             raise ValueError(
-                f"the classes must be the codes 0 to {n_classes - 1} that say which output is "
-                f"which; got {np.asarray(classes).tolist()}"
+                f"the classes must be the codes 0 to {len(classes) - 1} of the layer's outputs; "
+                f"got {np.asarray(classes).tolist()}"
             )
         if len(coef) == 1 and found.out_features == 2:
             # Two logits whose difference is the decision function.
             coef, intercept = np.vstack([-coef, coef]) / 2, np.append(-intercept, intercept) / 2
     if coef.shape != (found.out_features, found.in_features):
-        kind = "" if classes is None else f" and tells {len(classes)} classes apart"
+        kind = "" if classes is None else f" and predicts {len(classes)} classes"
         raise ValueError(
             f"layer {layer!r} maps {found.in_features} features to {found.out_features} outputs; "
-            f"the head takes {coef.shape[1]} features{kind}: it cannot take the layer's place"
+            f"the head takes {coef.shape[1]} features{kind}: it cannot replace the layer"
         )
     return _patched(model, layer, coef, intercept)
 
@@ -160,67 +170,24 @@ def _patched(model: nn.Module, layer: str, weight: NDArray, bias: NDArray) -> nn
     return copy
 
 
-def _fit(
-    estimator: Any,
-    model: nn.Module,
-    loader: Iterable[Any],
-    layer: str,
-    task: str,
-    out: Any,
-    reading: dict[str, Any],
-) -> None:
-    """Fit an estimator: from moments if they will do, otherwise on extracted features."""
-    if not hasattr(estimator, "fit_moments") or estimator.rank_test != "moments":
-        features = extract_features(model, loader, layer, out=out, **reading)
-        estimator.fit(features.X, features.y, environments=features.environments)
-        return
-    second_order = getattr(estimator, "method", None) in ("cov", "joint")
-    weighted = any(getattr(estimator, f"{of}_weight", None) for of in ("class", "group"))
-    moments = torch_moments(
-        model, loader, layer, pooled=not (second_order or weighted), task=task, **reading
-    )
-    few = 1 if estimator.missing_environments == "single" else 2
-    if len(moments.environments) < few:
-        raise ValueError(
-            f"the samples come from {len(moments.environments)} known environment(s); ISR compares "
-            "environments and needs at least two"
-        )
-    if isinstance(estimator, ISRTransformer):
-        moments = moments.columns(linear_layer(model, layer).in_features)  # without the targets
-    estimator.fit_moments(moments)
-
-
-def _set(estimator: Any, parameters: dict[str, Any]) -> None:
-    """Set an estimator's parameters, naming those it has where one is wrong."""
-    known = sorted(set(estimator.get_params(deep=False)) - {"head", "output"})
-    for name in parameters:
-        if name not in known and name != "head":
-            raise ValueError(
-                f"there is no parameter {name!r} here; those of {type(estimator).__name__} are "
-                f"{', '.join(known)}"
-            )
-    estimator.set_params(**parameters)
-
-
 def _check_replaceable(model: nn.Module, layer: str) -> nn.Linear:
-    """The layer, if other numbers can be put in it without changing anything else."""
+    """The layer, if its numbers can be replaced without changing anything else."""
     found = linear_layer(model, layer)
     if parametrize.is_parametrized(found) or "weight" not in found._parameters:
         raise ValueError(
-            f"the weight of layer {layer!r} is computed from other parameters (weight or spectral "
-            "norm, say): remove the parametrization first"
+            f"the weight of layer {layer!r} is computed from other parameters, for example by a "
+            "weight norm: remove the parametrization first"
         )
     if found.bias is None:
         raise ValueError(
-            f"layer {layer!r} has no bias, and without one the removal would move every output: "
-            "put an nn.Linear with the same weight and a bias of zero in its place first"
+            f"layer {layer!r} has no bias, and without one the removal would shift every output: "
+            "replace it by an nn.Linear with the same weight and a bias of zero first"
         )
-    own = {id(found.weight), id(found.bias)}
+    # Parameters of modules that were tied, or are views of the same memory, share a storage.
     stores = {p.untyped_storage().data_ptr() for p in (found.weight, found.bias)} - {0}
     for name, module in model.named_modules():
         for key, parameter in module.named_parameters(recurse=False):
-            shared = parameter.untyped_storage().data_ptr() in stores
-            if module is not found and (id(parameter) in own or shared):
+            if module is not found and parameter.untyped_storage().data_ptr() in stores:
                 raise ValueError(
                     f"layer {layer!r} shares parameters with {f'{name}.{key}'!r}: a change to one "
                     "would change both. Give the layer parameters of its own first."

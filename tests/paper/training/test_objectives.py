@@ -18,7 +18,7 @@ from isrlearn.paper.baselines.objectives import (
 from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, environment_risks
 from isrlearn.paper.training.objectives import OBJECTIVES, Groups, make_objective
 from isrlearn.torch.batches import Batch
-from isrlearn.torch.task import TASKS
+from isrlearn.torch.evaluate import TASKS
 
 SIZES = (40, 25, 60)  # environments of unequal size
 SHARES = tuple(n / sum(SIZES) for n in SIZES)

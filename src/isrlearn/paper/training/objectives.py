@@ -11,9 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from isrlearn.torch.batches import UNKNOWN, Batch, batches, outputs_of
-from isrlearn.torch.layer import captured
-from isrlearn.torch.task import Task
+from isrlearn.torch.batches import UNKNOWN, Batch, batches, captured, outputs_of
+from isrlearn.torch.evaluate import Task
 from isrlearn.validation import check_between, check_choice
 
 __all__ = ["OBJECTIVES", "Groups", "Objective", "make_objective"]
@@ -341,7 +340,7 @@ def _forward(model: nn.Module, batch: Batch, layer: str | None) -> tuple[Tensor,
     """Outputs, and as code (n, p) the inputs of a layer, or the outputs if no layer is named."""
     with nullcontext() if layer is None else captured(model, layer) as inputs:
         outputs = outputs_of(model, batch.x)
-        code = outputs if inputs is None else inputs.take(len(batch.environments))
+        code = outputs if inputs is None else inputs(len(batch.environments))
     return outputs, code.reshape(len(code), -1)
 
 

@@ -27,8 +27,7 @@ from isrlearn.paper.training.run import (
     seeded,
 )
 from isrlearn.torch.batches import batches, model_device
-from isrlearn.torch.evaluate import evaluate
-from isrlearn.torch.task import Task, find_task
+from isrlearn.torch.evaluate import Task, evaluate, find_task
 
 
 def train(
