@@ -195,9 +195,7 @@ class TestLayersThatCannotBeReplaced:
 def test_mistakes_are_named(network, samples, loader):
     x, y, e = samples()
     model, data = network(), loader((x, y, e))
-    with pytest.raises(
-        ValueError, match=r"Invalid parameter 'n_spurius' for .*ISRClassifier"
-    ):
+    with pytest.raises(ValueError, match=r"Invalid parameter 'n_spurius' for .*ISRClassifier"):
         postprocess(model, data, n_spurius=1)
     with pytest.raises(ValueError, match=r"Invalid parameter 'C' for estimator ISRTransformer"):
         postprocess(model, data, head="adapt", C=1.0)

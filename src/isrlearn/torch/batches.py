@@ -24,13 +24,11 @@ class Batch(NamedTuple):
     environments: Tensor  # (n,) int64, -1 where unknown
 
 
-def batches(
-    loader: Iterable[Any], device: torch.device, *, shown: bool = False, what: str = "batches"
-) -> Iterator[Batch]:
+def batches(loader: Iterable[Any], device: torch.device, *, shown: bool = False) -> Iterator[Batch]:
     """Checked batches of a loader on a device, with a progress bar if `shown`."""
     total = length_hint(loader) or None
     number = -1
-    with progress(total, what, shown=shown) as advance:
+    with progress(total, "batches", shown=shown) as advance:
         for number, item in enumerate(loader):
             yield _checked(item, number, device)
             advance(1)
@@ -51,15 +49,12 @@ def _checked(item: Any, number: int, device: torch.device) -> Batch:
         )
     x, y, environments = item
     y, environments = _column(y, "y", number), _column(environments, "environment", number)
-    if environments.ndim != 1 or environments.is_floating_point() or environments.is_complex():
+    integers = not environments.is_floating_point() and not environments.is_complex()
+    if environments.ndim != 1 or not integers or (environments < UNKNOWN).any():
         raise ValueError(
-            "environment must be one integer code per sample, -1 where unknown; batch "
-            f"{number} has {environments.dtype} of shape {tuple(environments.shape)}"
-        )
-    if len(environments) and int(environments.min()) < UNKNOWN:
-        raise ValueError(
-            f"environment codes must be 0, 1, … or -1 for unknown; batch {number} has "
-            f"{int(environments.min())}"
+            "environment must be one integer code per sample, 0, 1, … or -1 where unknown; batch "
+            f"{number} has {environments.flatten()[:5].tolist()}… of type {environments.dtype} and "
+            f"shape {tuple(environments.shape)}"
         )
     sizes = {"x": _n_samples(x), "y": len(y), "environment": len(environments)}
     if len(set(sizes.values()) - {None}) != 1:
@@ -146,13 +141,10 @@ def linear_layer(model: nn.Module, layer: str) -> nn.Linear:
     modules = dict(model.named_modules(remove_duplicate=False))
     known = [name for name, module in modules.items() if name and isinstance(module, nn.Linear)]
     hint = f"its linear layers are {', '.join(map(repr, known))}" if known else "it has none"
-    if layer not in modules:
-        raise ValueError(f"the model has no layer {layer!r}; {hint}")
-    found = modules[layer]
+    found = modules.get(layer)
     if not isinstance(found, nn.Linear):
-        raise ValueError(
-            f"layer {layer!r} is a {type(found).__name__}, and ISR needs an nn.Linear; {hint}"
-        )
+        wrong = "not in the model" if found is None else f"a {type(found).__name__}"
+        raise ValueError(f"layer {layer!r} is {wrong}; {hint}")
     return found
 
 

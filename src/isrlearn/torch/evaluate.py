@@ -1,38 +1,17 @@
-"""Classification and regression: losses, predictions, and scores of a network in every group."""
+"""Scores of a network in every group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from isrlearn.metrics import GroupReport, group_report
-from isrlearn.torch.batches import Batch, batches, evaluating, model_device, outputs_of
+from isrlearn.torch.batches import batches, evaluating, model_device, outputs_of
 from isrlearn.torch.features import known_environments
 from isrlearn.validation import check_choice
-
-
-@dataclass(frozen=True)
-class Task:
-    """What depends on the kind of target."""
-
-    name: str
-    losses: Callable[[Tensor, Tensor], Tensor]  # (outputs, targets) -> loss of each sample, (n,)
-    predictions: Callable[[Tensor], Tensor]  # outputs -> predicted classes or targets
-    metric: str  # the score of a group, as named by `isrlearn.metrics.group_report`
-    sign: int  # 1 if a greater score is better, -1 if a smaller one is
-
-    def groups(self, batch: Batch) -> Tensor:
-        """Class and environment of each sample (n, 2); for regression the class is 0."""
-        classes = torch.zeros_like(batch.environments)
-        if self.name == "classification":
-            classes = check_classes(batch.y)
-        return torch.stack([classes, batch.environments], dim=1)
 
 
 def evaluate(
@@ -70,19 +49,27 @@ def evaluate(
     >>> evaluate(model, [(x, y, torch.tensor([0, 0, 1]))]).worst_group
     (0, 1)
     """
-    kind = find_task(task)
+    regression = is_regression(task)
     columns = []
     with evaluating(model):
         for batch in batches(loader, model_device(model, device), shown=progress):
             outputs = outputs_of(model, batch.x)
-            kind.losses(outputs, batch.y)  # raises if outputs and targets do not match
-            predicted = kind.predictions(outputs)
-            predicted = predicted.double() if predicted.is_floating_point() else predicted
+            if regression:
+                predicted = target_values(outputs, batch.y).double()
+            else:
+                logits = class_logits(outputs, batch.y)
+                predicted = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
             parts = batch.y, predicted, batch.environments
             columns.append([part.cpu().numpy() for part in parts])
-    y_true, y_pred, environments = map(np.concatenate, zip(*columns, strict=True))
-    environments = known_environments(environments)
-    return group_report(y_true, y_pred, environments=environments, metric=metric or kind.metric)
+    y_true, y_pred, codes = map(np.concatenate, zip(*columns, strict=True))
+    metric = metric or ("rmse" if regression else "accuracy")
+    return group_report(y_true, y_pred, environments=known_environments(codes), metric=metric)
+
+
+def is_regression(task: str) -> bool:
+    """Whether targets are continuous."""
+    check_choice("task", task, ("classification", "regression"))
+    return task == "regression"
 
 
 def check_classes(y: Tensor) -> Tensor:
@@ -95,16 +82,11 @@ def check_classes(y: Tensor) -> Tensor:
     return y
 
 
-def find_task(name: str) -> Task:
-    """The task of that name."""
-    check_choice("task", name, tuple(TASKS))
-    return TASKS[name]
-
-
-def _cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
-    """Cross-entropy of K logits, or of one logit for two classes."""
+def class_logits(outputs: Tensor, y: Tensor) -> Tensor:
+    """Logits (n, K) of K classes, or (n,) of two, if the classes y are among them."""
     check_classes(y)
-    n_classes = 2 if _single(outputs) else outputs.shape[-1]
+    single = outputs.ndim == 1 or outputs.shape[-1] == 1
+    n_classes = 2 if single else outputs.shape[-1]
     if outputs.ndim > 2 or len(outputs) != len(y):
         raise ValueError(
             f"the model must return one row of logits per sample; got shape {tuple(outputs.shape)} "
@@ -115,40 +97,15 @@ def _cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
             f"the model has outputs for {n_classes} classes, 0 to {n_classes - 1}; the loader "
             f"yields classes from {int(y.min())} to {int(y.max())}"
         )
-    if not _single(outputs):
-        return functional.cross_entropy(outputs, y, reduction="none")
-    logits = outputs.reshape(-1)
-    return functional.binary_cross_entropy_with_logits(logits, y.to(logits), reduction="none")
+    return outputs.reshape(-1) if single else outputs
 
 
-def _classes(outputs: Tensor) -> Tensor:
-    """Predicted classes."""
-    return (outputs.reshape(-1) > 0).long() if _single(outputs) else outputs.argmax(dim=1)
-
-
-def _squared_error(outputs: Tensor, y: Tensor) -> Tensor:
-    """Squared error, averaged over the targets of a sample."""
-    outputs = _values(outputs)
-    if outputs.shape != y.shape:
+def target_values(outputs: Tensor, y: Tensor) -> Tensor:
+    """Predicted targets, in the shape of the targets y."""
+    values = outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
+    if values.shape != y.shape:
         raise ValueError(
-            f"the model must return one value per target; got shape {tuple(outputs.shape)} for "
+            f"the model must return one value per target; got shape {tuple(values.shape)} for "
             f"targets of shape {tuple(y.shape)}"
         )
-    squares = (outputs - y.to(outputs.dtype)) ** 2
-    return squares if squares.ndim == 1 else squares.mean(dim=1)
-
-
-def _values(outputs: Tensor) -> Tensor:
-    """Predicted targets."""
-    return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
-
-
-def _single(outputs: Tensor) -> bool:
-    """Whether there is one output per sample."""
-    return outputs.ndim == 1 or outputs.shape[-1] == 1
-
-
-TASKS = {
-    "classification": Task("classification", _cross_entropy, _classes, "accuracy", 1),
-    "regression": Task("regression", _squared_error, _values, "rmse", -1),
-}
+    return values

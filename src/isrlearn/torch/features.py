@@ -124,17 +124,11 @@ def _write_rows(file: BinaryIO, parts: Iterable[NDArray]) -> None:
     """Write the parts, one below the other, as a .npy file."""
     n = 0
     for part in parts:
+        header = {"descr": part.dtype.str, "fortran_order": False}
         if not file.tell():
-            _write_header(file, 0, part)
+            np.lib.format.write_array_header_1_0(file, header | {"shape": part.shape})
         file.write(np.ascontiguousarray(part).data)
         n += len(part)
     # The number of rows is known now. NumPy pads the header for a first axis of any length.
     file.seek(0)
-    _write_header(file, n, part)
-
-
-def _write_header(file: BinaryIO, n: int, like: NDArray) -> None:
-    """Write the .npy header of n rows like these."""
-    shape = (n, like.shape[1])
-    header = {"descr": like.dtype.str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, header)
+    np.lib.format.write_array_header_1_0(file, header | {"shape": (n, part.shape[1])})

@@ -15,7 +15,7 @@ from torch.nn.utils import parametrize
 
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.torch.batches import linear_layer
-from isrlearn.torch.evaluate import find_task
+from isrlearn.torch.evaluate import is_regression
 from isrlearn.torch.features import extract_features
 from isrlearn.torch.moments import torch_moments
 
@@ -73,7 +73,7 @@ def postprocess(
     >>> patched.state_dict().keys() == model.state_dict().keys()
     True
     """
-    regression = find_task(task).name == "regression"
+    regression = is_regression(task)
     own = _check_replaceable(model, layer)
     adapt = isinstance(head, str) and head == "adapt"
     estimator: Any = (ISRRegressor if regression else ISRClassifier)()

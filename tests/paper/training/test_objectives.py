@@ -17,8 +17,8 @@ from isrlearn.paper.baselines.objectives import (
 )
 from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, environment_risks
 from isrlearn.paper.training.objectives import OBJECTIVES, Groups, make_objective
+from isrlearn.paper.training.task import find_task
 from isrlearn.torch.batches import Batch
-from isrlearn.torch.evaluate import TASKS
 
 SIZES = (40, 25, 60)  # environments of unequal size
 SHARES = tuple(n / sum(SIZES) for n in SIZES)
@@ -33,7 +33,7 @@ class Linear:
         n = sum(SIZES)
         self.X = rng.normal(size=(n, D))
         self.e = np.repeat(np.arange(3), SIZES)
-        self.task = TASKS["regression" if kind == "regression" else "classification"]
+        self.task = find_task("regression" if kind == "regression" else "classification")
         C = K if kind == "multinomial" else 1
         self.W = rng.normal(size=(D + 1, C))
         if kind == "regression":

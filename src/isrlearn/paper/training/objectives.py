@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from isrlearn.paper.training.task import Task
 from isrlearn.torch.batches import UNKNOWN, Batch, batches, captured, outputs_of
-from isrlearn.torch.evaluate import Task
 from isrlearn.validation import check_between, check_choice
 
 __all__ = ["OBJECTIVES", "Groups", "Objective", "make_objective"]

@@ -26,8 +26,9 @@ from isrlearn.paper.training.run import (
     seed_epoch,
     seeded,
 )
+from isrlearn.paper.training.task import Task, find_task
 from isrlearn.torch.batches import batches, model_device
-from isrlearn.torch.evaluate import Task, evaluate, find_task
+from isrlearn.torch.evaluate import evaluate
 
 
 def train(
