@@ -8,11 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from isrlearn.core import Moments
-from isrlearn.datasets import (
-    EnvironmentData,
-    make_gaussian_environments,
-    permute_spurious,
-)
+from isrlearn.datasets import make_gaussian_environments
 
 
 def gaussian_truth(n_environments, **parameters):
@@ -208,29 +204,6 @@ def test_mean_rank_is_what_the_means_span(n_classes, symmetric, E, rank):
 def test_covariance_rank_is_all_or_nothing():
     assert gaussian_truth(3, random_state=0).covariance_rank == 5
     assert gaussian_truth(3, sigma_spurious=0.5, random_state=0).covariance_rank == 0
-
-
-def test_permuting_keeps_what_is_invariant_and_breaks_the_link():
-    data = make_gaussian_environments(5_000, 3, mixing="random", random_state=0)
-    permuted = permute_spurious(data, random_state=1)
-    before, after = data.truth.latent(data.X), data.truth.latent(permuted.X)
-    np.testing.assert_array_equal(permuted.y, data.y)
-    np.testing.assert_allclose(after[:, :5], before[:, :5], atol=1e-9)
-    for e in range(3):
-        rows = data.environments == e
-        spurious = [np.sort(z[rows, 5:], axis=0) for z in (before, after)]
-        np.testing.assert_allclose(*spurious, atol=1e-9)
-        link = [abs(np.corrcoef(data.y[rows], z[rows, 5:].T)[0, 1:]).max() for z in (before, after)]
-        assert link[0] > 0.3
-        assert link[1] < 4 / np.sqrt(5_000)
-    again = permute_spurious(data, random_state=1)
-    np.testing.assert_array_equal(again.X, permuted.X)
-
-
-def test_only_data_with_a_known_mixing_can_be_permuted():
-    data = EnvironmentData(np.zeros((3, 2)), np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="knows its mixing"):
-        permute_spurious(data)
 
 
 @pytest.mark.parametrize(

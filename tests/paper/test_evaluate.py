@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.datasets import EnvironmentData, permute_spurious
+from isrlearn.datasets import EnvironmentData
 from isrlearn.paper.baselines import ERMClassifier
-from isrlearn.paper.datasets import make_linear_unit_test
+from isrlearn.paper.datasets import make_linear_unit_test, permute_spurious
 from isrlearn.paper.evaluate import Failure, Group, evaluate
 from isrlearn.paper.evaluate import test_errors as errors_of
 from isrlearn.paper.records import CellKey

@@ -5,7 +5,6 @@ from isrlearn.datasets.digits import load_digits_on_paper
 from isrlearn.datasets.files import DataError
 from isrlearn.datasets.gaussian import make_gaussian_environments
 from isrlearn.datasets.law_school import load_law_school
-from isrlearn.datasets.truth import permute_spurious
 from isrlearn.datasets.waterbirds_like import make_waterbirds_like
 
 __all__ = [
@@ -17,6 +16,5 @@ __all__ = [
     "load_law_school",
     "make_gaussian_environments",
     "make_waterbirds_like",
-    "permute_spurious",
     "save_features",
 ]

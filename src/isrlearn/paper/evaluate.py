@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from isrlearn.datasets import EnvironmentData, permute_spurious
+from isrlearn.datasets import EnvironmentData
+from isrlearn.paper.datasets import permute_spurious
 from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.methods import METHODS
 from isrlearn.paper.records import CellKey, Record

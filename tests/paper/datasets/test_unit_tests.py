@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from isrlearn.core import Moments
-from isrlearn.datasets import permute_spurious
-from isrlearn.paper.datasets import LINEAR_UNIT_TESTS, make_linear_unit_test
+from isrlearn.datasets import EnvironmentData, make_gaussian_environments
+from isrlearn.paper.datasets import LINEAR_UNIT_TESTS, make_linear_unit_test, permute_spurious
 
 PLAIN = [name for name in LINEAR_UNIT_TESTS if not name.endswith("-scrambled")]
 ALIASES = {
@@ -248,3 +248,26 @@ def test_no_spurious_features_at_all():
 def test_bad_parameters(name, parameters, message):
     with pytest.raises(ValueError, match=message):
         small(name, **parameters)
+
+
+def test_permuting_keeps_what_is_invariant_and_breaks_the_link():
+    data = make_gaussian_environments(5_000, 3, mixing="random", random_state=0)
+    permuted = permute_spurious(data, random_state=1)
+    before, after = data.truth.latent(data.X), data.truth.latent(permuted.X)
+    np.testing.assert_array_equal(permuted.y, data.y)
+    np.testing.assert_allclose(after[:, :5], before[:, :5], atol=1e-9)
+    for e in range(3):
+        rows = data.environments == e
+        spurious = [np.sort(z[rows, 5:], axis=0) for z in (before, after)]
+        np.testing.assert_allclose(*spurious, atol=1e-9)
+        link = [abs(np.corrcoef(data.y[rows], z[rows, 5:].T)[0, 1:]).max() for z in (before, after)]
+        assert link[0] > 0.3
+        assert link[1] < 4 / np.sqrt(5_000)
+    again = permute_spurious(data, random_state=1)
+    np.testing.assert_array_equal(again.X, permuted.X)
+
+
+def test_only_data_with_a_known_mixing_can_be_permuted():
+    data = EnvironmentData(np.zeros((3, 2)), np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match="knows its mixing"):
+        permute_spurious(data)

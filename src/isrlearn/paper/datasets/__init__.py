@@ -7,7 +7,11 @@ from isrlearn.paper.datasets.idx import load_idx_images, read_idx
 from isrlearn.paper.datasets.multiclass import make_multiclass_unit_test
 from isrlearn.paper.datasets.regression import make_regression_unit_test
 from isrlearn.paper.datasets.rotated_fashion import load_rcfmnist
-from isrlearn.paper.datasets.unit_tests import LINEAR_UNIT_TESTS, make_linear_unit_test
+from isrlearn.paper.datasets.unit_tests import (
+    LINEAR_UNIT_TESTS,
+    make_linear_unit_test,
+    permute_spurious,
+)
 
 __all__ = [
     "LINEAR_UNIT_TESTS",
@@ -21,5 +25,6 @@ __all__ = [
     "make_linear_unit_test",
     "make_multiclass_unit_test",
     "make_regression_unit_test",
+    "permute_spurious",
     "read_idx",
 ]

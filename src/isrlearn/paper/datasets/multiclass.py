@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from isrlearn.datasets.data import Splits
 from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, mixing_matrix, number
-from isrlearn.datasets.truth import GaussianTruth, draw_splits
+from isrlearn.datasets.truth import GaussianTruth
+from isrlearn.paper.datasets.unit_tests import draw_splits
 
 
 def make_multiclass_unit_test(

@@ -15,7 +15,8 @@ from isrlearn.datasets.parameters import (
     mixing_matrix,
     number,
 )
-from isrlearn.datasets.truth import RegressionTruth, draw_splits
+from isrlearn.datasets.truth import RegressionTruth
+from isrlearn.paper.datasets.unit_tests import draw_splits
 
 _PRESETS = {
     False: {

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from isrlearn.datasets.data import Splits
+from isrlearn.datasets.data import EnvironmentData, Splits
 from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, mixing_matrix
-from isrlearn.datasets.truth import LinearTruth, draw_splits
+from isrlearn.datasets.truth import LinearTruth
 from isrlearn.paper.datasets._examples import (
     Frame,
     causal_regression,
@@ -129,6 +130,51 @@ def make_linear_unit_test(
         mixing=mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING)),
     )
     return draw_splits(build(frame, **constants), n_samples, streams)
+
+
+def draw_splits(truth: LinearTruth, n_samples: int | ArrayLike, streams: Streams) -> Splits:
+    """Independent training and validation samples, and test samples with z_e permuted."""
+    return Splits(
+        truth.sample(n_samples, random_state=streams.child(Use.TRAIN)),
+        truth.sample(n_samples, random_state=streams.child(Use.VALIDATION)),
+        truth.sample(n_samples, random_state=streams.child(Use.TEST), permuted=True),
+    )
+
+
+def permute_spurious(data: EnvironmentData, *, random_state: RandomState = None) -> EnvironmentData:
+    """The data with the spurious features permuted among the samples of each environment.
+
+    Only the invariant predictor is left to learn: the *oracle* of the linear unit tests is trained
+    on these data.
+
+    Parameters
+    ----------
+    data : EnvironmentData
+        From a generator of this package whose ``truth`` knows the mixing.
+    random_state : int, Generator or None
+        Source of the permutations.
+
+    Examples
+    --------
+    >>> from isrlearn.paper.datasets import make_linear_unit_test, permute_spurious
+    >>> train = make_linear_unit_test("2", n_samples=1000, random_state=0).train
+    >>> agreement = lambda data: round(float(((data.X[:, 5] > 0) == data.y).mean()), 1)
+    >>> agreement(train), agreement(permute_spurious(train, random_state=0))
+    (1.0, 0.5)
+    """
+    truth = data.truth
+    if not isinstance(truth, LinearTruth):
+        raise ValueError(
+            "only data of a generator that knows its mixing can be permuted; data.truth is "
+            f"{type(truth).__name__}."
+        )
+    streams = Streams.of(random_state).child(Use.PERMUTATION)
+    Z = truth.latent(data.X)
+    spurious = Z[:, truth.n_invariant :]
+    for i, name in enumerate(np.unique(data.environments)):
+        rows = np.flatnonzero(data.environments == name)
+        spurious[rows] = spurious[streams.generator(i).permutation(rows)]
+    return EnvironmentData(truth.observed(Z), data.y, data.environments, truth)
 
 
 def _lookup(name: str) -> tuple[str, bool]:
