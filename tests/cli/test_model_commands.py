@@ -156,6 +156,8 @@ def test_settings_reach_the_estimator(well, folder, tmp_path):
     parameters = isrlearn.load(out).get_params()
     expected = {"condition_on": "yes", "n_components": None, "C": 0.5, "group_weight": "balanced"}
     assert {name: parameters[name] for name in expected} == expected
+    well("fit", folder / "train.csv", *COLUMNS, "--out", out, "--n-spurious", "permutation")
+    assert isrlearn.load(out).rank_test == "permutation"
 
 
 @pytest.mark.parametrize(
@@ -378,6 +380,23 @@ class TestMistakes:
         assert "must end in .safetensors, .pt or .pth" in mistake(*export)
         assert not list(tmp_path.iterdir())
 
+    def test_an_input_is_never_overwritten(self, mistake, folder, model, tmp_path):
+        for name in ("train.csv", "test.csv", "model.isr"):
+            (tmp_path / name).write_bytes((folder / name).read_bytes())
+        train, test, old = (tmp_path / name for name in ("train.csv", "test.csv", "model.isr"))
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        fit = self.fit(tmp_path, tmp_path)[:-1]
+        assert "--out and TABLE are the same file" in mistake(*fit, train)
+        both = ("--validation", test, "--report", test)
+        assert "--report and --validation are" in mistake(*fit, tmp_path / "m.isr", *both)
+        assert "--out and TABLE are" in mistake("predict", old, test, "--out", test)
+        assert "--out and MODEL are" in mistake("predict", old, test, "--out", old)
+        assert "--out and MODEL are" in mistake("export", old, "--to", "numpy", "--out", old)
+        assert "--out and --train are" in mistake(
+            "report", old, test, "--train", train, "--out", train
+        )
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
     def test_full_disk(self, mistake, folder, model, tmp_path):
         fit = self.fit(folder, tmp_path)[:-1]
@@ -447,7 +466,7 @@ class TestMistakes:
         ("arguments", "text"),
         [
             (("--scale", "2"), "scale must be a number in [0, 1]; got 2.0"),
-            (("--n-spurious", "many"), "neither auto nor permutation nor a whole number"),
+            (("--n-spurious", "many"), "neither auto nor permutation nor a number"),
             (("--n-spurious", "9"), "n_spurious=9 is more than"),
             (("--components", "x"), "is neither auto nor none nor a number"),
             (("--alpha", "1"), "alpha is not a setting of a classification"),

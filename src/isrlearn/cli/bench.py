@@ -16,6 +16,8 @@ from isrlearn.cli.tables import FOLDER, JSON, options
 
 #: Options that change where a result goes or how fast it arrives, but not the result.
 _INCIDENTAL = {"cache", "out", "n_jobs", "as_json", "figures"}
+#: Options that go to the run of a plan, not to the plan.
+_RUNNING = ("cache", "compare", "n_jobs")
 
 
 def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -27,10 +29,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> 
     """Numbers of a range such as 2:10 or a list such as 2,4,8."""
     from isrlearn.paper.plan import numbers
 
-    try:
-        return numbers(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+    return numbers(value)
 
 
 def _shares(context: click.Context, parameter: click.Parameter, value: str) -> Any:
@@ -62,7 +61,10 @@ SYNTHETIC = (
     JOBS,
     FIGURES,
 )
-COMPARE = option("--compare", type=Choice(["published"]), help="Show the published results too.")
+COMPARED = (
+    *SYNTHETIC,
+    option("--compare", type=Choice(["published"]), help="Show the published results too."),
+)
 PARTIAL = (
     option("--draws", "n_draws", type=IntRange(1), default=20),
     DATASETS,
@@ -95,75 +97,55 @@ def bench() -> None:
     """
 
 
-def _synthetic(
-    name: str, out: Path, command: str, datasets: Any, methods: Any, **given: Any
-) -> Any:
-    """Run an experiment on synthetic data and write its files."""
+def _synthetic(name: str, datasets: Any, methods: Any, **given: Any) -> tuple[Any, Any, Any]:
+    """Plan of an experiment on synthetic data, and how to run and write it."""
     from isrlearn.paper import EXPERIMENTS, Plan, run, write_result
-    from isrlearn.paper.figures import require_matplotlib
 
-    n_jobs, figures = given.pop("n_jobs"), given.pop("figures")
-    compare = given.pop("compare", None) is not None
-    if figures:
-        require_matplotlib()
     datasets = datasets or EXPERIMENTS[name].datasets
     methods = methods or EXPERIMENTS[name].default_methods(given["optimizer"])
-    plan = Plan(name, datasets, methods, **given)
-    result = run(plan, out, n_jobs=n_jobs, compare=compare, command=command)
-    write_result(result, out, command=command, figures=figures)
-    return result
+    return Plan(name, datasets, methods, **given), run, write_result
 
 
-def _partial(name: str, out: Path, command: str, n_jobs: int, figures: bool, **given: Any) -> Any:
-    """Run the experiment with few environment labels and write its files."""
-    from isrlearn.paper.figures import require_matplotlib
+def _partial(name: str, **given: Any) -> tuple[Any, Any, Any]:
+    """Plan of the experiment with few environment labels, and how to run and write it."""
     from isrlearn.paper.partial_labels import LabelsPlan, run_partial_labels, write_partial_labels
 
-    if figures:
-        require_matplotlib()
-    plan = LabelsPlan(**{name: value for name, value in given.items() if value is not None})
-    result = run_partial_labels(plan, out, n_jobs=n_jobs, command=command)
-    write_partial_labels(result, out, figures=figures, command=command)
-    return result
+    plan = LabelsPlan(**{option: value for option, value in given.items() if value is not None})
+    return plan, run_partial_labels, write_partial_labels
 
 
 def _real(
-    name: str,
-    out: Path,
-    command: str,
-    *,
-    n_seeds: int | None,
-    trained_with: Any,
-    methods: Any,
-    full: bool,
-    cache: Path | None,
-    n_jobs: int,
-    **source: str | None,
-) -> Any:
-    """Run an experiment on real data and write its files."""
+    name: str, n_seeds: int | None, trained_with: Any, methods: Any, full: bool, **source: Any
+) -> tuple[Any, Any, Any]:
+    """Plan of an experiment on real data, and how to run and write it."""
     from isrlearn.paper.real import RealPlan, run_real, write_real
 
     given = {option: value for option, value in source.items() if value is not None}
-    plan = RealPlan(name, n_seeds, trained_with, methods, given, full)
-    with working(name, quietly=True):
-        result = run_real(plan, out, cache=cache, n_jobs=n_jobs, command=command)
-    write_real(result, out, command=command)
-    return result
+    return RealPlan(name, n_seeds, trained_with, methods, given, full), run_real, write_real
 
 
 def _add(
-    run: Callable[..., Any], declared: Sequence[Any], name: str, example: str, summary: str
+    prepare: Callable[..., Any], declared: Sequence[Any], name: str, example: str, summary: str
 ) -> None:
     """Add the command of one experiment that keeps records."""
 
     def callback(out: Path | None, as_json: bool, **given: Any) -> None:
+        from isrlearn.paper.figures import require_matplotlib
+
         context = click.get_current_context()
-        folder = Path("isr-bench") / name if out is None else out
+        folder, command = out or Path("isr-bench") / name, _command_line(context)
+        running = {option: given.pop(option) for option in _RUNNING if option in given}
+        writing = {option: given.pop(option) for option in ("figures",) if option in given}
+        if writing.get("figures"):
+            require_matplotlib()
+        plan, run, write = prepare(name, **given)
         try:
-            result = run(name, folder, _command_line(context), **given)
+            with working(name, quietly=True):
+                result = run(plan, folder, command=command, **running)
         except KeyboardInterrupt:
             click.echo(f"Finished cells are in {folder}; the same command resumes.", err=True)
             raise
+        write(result, folder, command=command, **writing)
         show(result.to_dict(), [table.rich() for table in result.tables()], as_json)
         click.echo(f"Records, tables and figures are in {folder}.", err=True)
         if result.failures:
@@ -222,34 +204,10 @@ def theory(
     show(record, [measured.complexity_table(found).rich()], as_json)
 
 
-_add(
-    _synthetic,
-    (*SYNTHETIC, COMPARE),
-    "linear-unit-tests",
-    "--seeds 5 --compare published",
-    "Error against environments on Example-2, 2s, 3, 3s, 3' and 3s'.",
-)
-_add(
-    _synthetic,
-    SYNTHETIC,
-    "multiclass",
-    "--datasets k=3,k=5 --environments 2:4",
-    "Error against environments with 2 to 7 classes.",
-)
-_add(
-    _synthetic,
-    SYNTHETIC,
-    "regression",
-    "--datasets d_s=5,anticausal-d_s=5",
-    "Mean squared error against environments, with 3 to 6 spurious dimensions.",
-)
-_add(
-    _partial,
-    PARTIAL,
-    "partial-labels",
-    "--draws 5 --labels 100,10",
-    "Worst-group accuracy with 100 % down to 5 % of the environment labels.",
-)
+_add(_synthetic, COMPARED, "linear-unit-tests", "--seeds 5", "Errors on Example-2, 2s, 3 to 3s'.")
+_add(_synthetic, SYNTHETIC, "multiclass", "--seeds 20", "Errors with 2 to 7 classes.")
+_add(_synthetic, SYNTHETIC, "regression", "--seeds 20", "Errors with 3 to 6 spurious dimensions.")
+_add(_partial, PARTIAL, "partial-labels", "--draws 5", "Accuracy with few environment labels.")
 _add(_real, REAL, "mc-cmnist", "--seeds 2", "ISR-Multiclass on Multi-class Coloured MNIST.")
 _add(_real, REAL, "rcfmnist", "--seeds 3", "ISR-Regression on Rotated Coloured Fashion-MNIST.")
 _add(_real, REAL, "law-school", "--seeds 20", "ISR-Regression on grades of law students.")

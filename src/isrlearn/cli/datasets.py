@@ -16,18 +16,23 @@ from isrlearn.cli.tables import FILE, FOLDER, JSON, SEED
 if TYPE_CHECKING:
     from isrlearn.datasets import EnvironmentData, Splits
 
-FORMATS = ("csv", "parquet", "npz", "npy")
+FORMATS = click.Choice(["csv", "parquet", "npz", "npy"])
 
 
 @dataclass(frozen=True)
 class Dataset:
     """What a data set is and how to make it."""
 
-    summary: str
     make: Callable[..., Splits]
     task: str = "classification"
     files: tuple[Any, ...] = ()  # public files that it is made of
     folder: bool = False  # whether the user downloads it; `make` then takes the folder
+    title: str = ""
+
+    @property
+    def summary(self) -> str:
+        """One line: the title, or the first line of the docstring of `make`."""
+        return self.title or str(self.make.__doc__).partition("\n")[0]
 
     @property
     def source(self) -> str:
@@ -45,67 +50,32 @@ def catalogue() -> dict[str, Dataset]:
     from isrlearn.paper import datasets as paper
     from isrlearn.paper.datasets.idx import IDX_FILES
 
-    mnist, fashion = IDX_FILES["mnist"], IDX_FILES["fashion-mnist"]
-    entries = {
-        "digits-on-paper": Dataset(
-            "Handwritten digits, odd or even, on paper of two colours.", own.load_digits_on_paper
-        ),
-        "waterbirds-like": Dataset(
-            "Features with the sizes and the difficulty of Waterbirds'.", own.make_waterbirds_like
-        ),
-        "multiclass": Dataset("The unit test with three classes.", paper.make_multiclass_unit_test),
-        "regression": Dataset(
-            "The unit test with a target that shifts between environments.",
-            paper.make_regression_unit_test,
-            "regression",
-        ),
-        "mc-cmnist": Dataset(
-            "Multi-class Coloured MNIST: ten digits in ten colours.",
-            paper.load_mc_cmnist,
-            files=mnist,
-        ),
-        "rcfmnist": Dataset(
-            "Rotated Coloured Fashion-MNIST: the angle by which a garment is rotated.",
-            paper.load_rcfmnist,
-            "regression",
-            fashion[:2],
-        ),
-        "law-school": Dataset(
-            "Grades of law students, skewed by gender in training.",
-            own.load_law_school,
-            "regression",
-            (LAW_SCHOOL_FILE,),
-        ),
-        "fashion-on-photos": Dataset(
-            "Shirts and coats on patches of two photographs.",
-            paper.load_fashion_on_photos,
-            files=fashion,
-        ),
-        "waterbirds": Dataset(
-            "Land birds and water birds on backgrounds of both.", paper.load_waterbirds, folder=True
-        ),
-        "celeba": Dataset(
-            "Portraits: blond hair, mostly of women.", paper.load_celeba, folder=True
-        ),
-        "multinli": Dataset(
-            "Pairs of sentences: contradiction, mostly with a negation.",
-            paper.load_multinli,
-            folder=True,
-        ),
+    fashion = IDX_FILES["fashion-mnist"]
+    known = {
+        "digits-on-paper": Dataset(own.load_digits_on_paper),
+        "waterbirds-like": Dataset(own.make_waterbirds_like),
+        "multiclass": Dataset(paper.make_multiclass_unit_test),
+        "regression": Dataset(paper.make_regression_unit_test, "regression"),
+        "mc-cmnist": Dataset(paper.load_mc_cmnist, files=IDX_FILES["mnist"]),
+        "rcfmnist": Dataset(paper.load_rcfmnist, "regression", fashion[:2]),
+        "law-school": Dataset(own.load_law_school, "regression", (LAW_SCHOOL_FILE,)),
+        "fashion-on-photos": Dataset(paper.load_fashion_on_photos, files=fashion),
+        "waterbirds": Dataset(paper.load_waterbirds, folder=True),
+        "celeba": Dataset(paper.load_celeba, folder=True),
+        "multinli": Dataset(paper.load_multinli, folder=True),
     }
     for name, published in paper.LINEAR_UNIT_TESTS.items():
         task = "regression" if "regression" in name else "classification"
         make = partial(paper.make_linear_unit_test, name)
-        entries[name] = Dataset(f"Linear unit test {published}.", make, task)
-    return entries
+        known[name] = Dataset(make, task, title=f"Linear unit test {published}.")
+    return known
 
 
 def dataset(name: str) -> Dataset:
     """The data set of that name."""
-    known = catalogue()
-    if name not in known:
-        raise ValueError(f"there is no data set {name!r}; choose one of {', '.join(known)}")
-    return known[name]
+    if name not in catalogue():
+        raise ValueError(f"there is no data set {name!r}; choose one of {', '.join(catalogue())}")
+    return catalogue()[name]
 
 
 @click.group()
@@ -124,18 +94,14 @@ def list_datasets(as_json: bool) -> None:
         {"name": name, "task": entry.task, "summary": entry.summary, "source": entry.source}
         for name, entry in catalogue().items()
     ]
-    columns = ["name", "task", "description", "source"]
-    show(
-        record,
-        [table("Data sets", columns, [list(entry.values()) for entry in record], n_left=4)],
-        as_json,
-    )
+    rows = [list(entry.values()) for entry in record]
+    show(record, [table("Data sets", list(record[0]), rows, n_left=4)], as_json)
 
 
 @datasets.command()
 @click.argument("name")
 @click.option("--out", required=True, type=FOLDER, help="Folder to write to.")
-@click.option("--format", "kind", type=click.Choice(FORMATS), default="csv")
+@click.option("--format", "kind", type=FORMATS, default="csv")
 @SEED
 @JSON
 def write(name: str, out: Path, kind: str, seed: int, as_json: bool) -> None:
@@ -249,9 +215,8 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int, as_j
         splits = entry.make(data) if entry.folder else entry.make(random_state=seed)
         if splits.train.X.dtype.kind == "i":
             raise click.UsageError(f"{name} is made of tokens: there is nothing to plot")
-        page = sample_page(
-            splits, entry.summary, kind, regression=entry.task == "regression", random_state=seed
-        )
+        regression = entry.task == "regression"
+        page = sample_page(splits, entry.summary, kind, regression=regression, random_state=seed)
         with atomic_write(path) as file:
             file.write(page)
     show({"picture": str(path)}, [f"The samples are in {path}."], as_json)

@@ -24,12 +24,7 @@ SCORES = {"worst": "worst group", "average": "average"}
 
 @click.command()
 @SEED
-@click.option(
-    "--repeat",
-    type=click.IntRange(1),
-    default=1,
-    help="Number of seeds; shows means and standard deviations.",
-)
+@click.option("--repeat", type=click.IntRange(1), default=1, help="Seeds to average over.")
 @JSON
 def demo(seed: int, repeat: int, as_json: bool) -> None:
     """Watch ISR fix a classifier that learned a shortcut.
@@ -100,11 +95,6 @@ class Demonstration:
 
 def demonstration(seed: int = 0) -> Demonstration:
     """Plain logistic regression and ISR, compared on digits printed on coloured paper.
-
-    Parameters
-    ----------
-    seed : int, default=0
-        Chooses the training images and the paper of each image.
 
     Examples
     --------

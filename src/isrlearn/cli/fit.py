@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from isrlearn.cli import tables
 from isrlearn.cli.console import groups, show, working
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from rich.console import RenderableType
 
     from isrlearn.io import ModelFile, Table
@@ -22,28 +23,24 @@ if TYPE_CHECKING:
 
 
 class NumberOr(click.ParamType):
-    """A number or one of a few words."""
+    """A number, whose range the estimator checks, or one of a few words."""
 
-    def __init__(self, *words: str, fraction: bool = False) -> None:
+    def __init__(self, *words: str) -> None:
         self.words = words
-        self.fraction = fraction
-        self.name = "|".join([*words, "INTEGER", *["FRACTION"] * fraction])
+        self.name = "|".join([*words, "NUMBER"])
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int | float | str:
         """The word, the whole number or the fraction that `value` spells."""
-        if value in self.words:
-            return str(value)
         try:
-            whole = not self.fraction or str(value).lstrip("-").isdigit()
-            return int(value) if whole else float(value)
+            whole = str(value).lstrip("-").isdigit()
+            return str(value) if value in self.words else int(value) if whole else float(value)
         except ValueError:
-            number = "a number" if self.fraction else "a whole number"
-            self.fail(f"{value!r} is neither {' nor '.join(self.words)} nor {number}", param, ctx)
+            self.fail(f"{value!r} is neither {' nor '.join(self.words)} nor a number", param, ctx)
 
 
-COUNT, COMPONENTS = NumberOr("auto", "permutation"), NumberOr("auto", "none", fraction=True)
+COUNT, COMPONENTS = NumberOr("auto", "permutation"), NumberOr("auto", "none")
+WEIGHTS = Choice(["none", "class", "group"])
 METHODS = Choice(["mean", "cov", "multiclass", "joint"])
-
 _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
 
 #: Parameters of the estimators; `parameters` translates their values.
@@ -58,9 +55,7 @@ SETTINGS = tables.options(
     option("--C", "C", type=float, help="Inverse penalty of the logistic head. [default: 1]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
     option("--shrinkage", type=float, help="Shrinkage of the lda head, 0 to 1. [default: 0]"),
-    option(
-        "--weights", type=Choice(["none", "class", "group"]), help="What to balance the rows by."
-    ),
+    option("--weights", type=WEIGHTS, help="Weight every class, or every group, the same."),
 )
 
 
@@ -120,25 +115,25 @@ def fit(
     with working(f"Reading {table}"):
         train = read_table(table, **names, **rest, stream=engine == "dask")
         chooser, unseen = (tables.table_like(train, path, **names) for path in (validation, test))
+        tables.check_tables(task, train, chooser, unseen)
     record: dict[str, Any] = {}
     lines: list[RenderableType] = []
     if fill_environments:
         train, n_filled = _filled(train)
         record["environments_filled"] = n_filled
         lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
-    given = {name: value for name, value in settings.items() if value is not None}
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
     with working(what, quietly=search or chooser is not None):
-        fitted = fit_table(train, task, given, chooser, search, names, engine, scheduler)
-        model = fitted.model
+        model, scores, found = fit_table(
+            train, task, settings, chooser, search, names, engine, scheduler
+        )
         save(model.estimator, out, feature_names=model.feature_names, metadata=model.metadata)
     record |= {**model.to_dict(), "out": str(out)}
-    lines += [*_paragraphs(fitted), f"The model is in {out}."]
+    lines += [*_paragraphs(model.estimator, scores, found), f"The model is in {out}."]
     if report is not None:
         with working("Writing the report"):
-            scored = chooser if unseen is None else unseen
-            chosen = fitted.search is not None and unseen is None
             rest["labels"] = labels and str(labels)
+            scored, chosen = (chooser, found is not None) if unseen is None else (unseen, False)
             page = report_on(model, train, scored, chosen=chosen, columns=names | rest)
             page.save(report)
         record["report"] = {"out": str(report), **page.to_dict()}
@@ -177,15 +172,6 @@ def _filled(table: Table) -> tuple[Table, int]:
     return replace(table, environments=found), n
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A model, its scores on the tables it was fitted and chosen on, and the search if any."""
-
-    model: ModelFile
-    scores: Mapping[str, GroupReport]
-    search: Any
-
-
 def fit_table(
     table: Table,
     task: str,
@@ -193,35 +179,31 @@ def fit_table(
     validation: Table | None,
     search: bool,
     columns: Mapping[str, str],
-    engine: str = "memory",
-    scheduler: str | None = None,
-) -> Fitted:
-    """A model fitted on a table; settings that are not given may be chosen by a search."""
+    engine: str,
+    scheduler: str | None,
+) -> tuple[ModelFile, dict[str, GroupReport], Any]:
+    """A model fitted on a table, its scores there and on the validation table, and the search."""
     import numpy as np
 
     import isrlearn
     from isrlearn.io import ModelFile
 
-    for part in (table, validation):
-        if part is not None:
-            tables.check_table(part, task)
     kind = isrlearn.ISRRegressor if task == "regression" else isrlearn.ISRClassifier
     X, y, environments = tables.data_of(table)
     searching = search or validation is not None
-    chosen = parameters(kind, task, settings, table, searching)
+    chosen = parameters(kind, task, settings, y, searching)
     found = None
     if engine == "dask":
         estimator = _fit_by_dask(kind(**chosen), table, columns, scheduler)
     elif searching:
-        found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
         held = None if validation is None else tables.data_of(validation)
+        found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
         found.fit(X, y, environments=environments, validation=held)
         estimator = found.best_estimator_
     else:
         estimator = kind(**chosen).fit(X, y, environments=environments)
-    scores = {"train": tables.scores(estimator, table)}
-    if validation is not None:
-        scores["validation"] = tables.scores(estimator, validation)
+    scored = {"train": table} | ({} if validation is None else {"validation": validation})
+    scores = {part: tables.scores(estimator, rows) for part, rows in scored.items()}
     if table.named:
         estimator.feature_names_in_ = np.array(table.feature_names, dtype=object)
     metadata = {
@@ -233,14 +215,14 @@ def fit_table(
         "metrics": {"validation": None} | {part: s.to_dict() for part, s in scores.items()},
         "search": None if found is None else _search_record(found, validation is not None),
     }
-    return Fitted(ModelFile(estimator, table.feature_names, metadata), scores, found)
+    return ModelFile(estimator, table.feature_names, metadata), scores, found
 
 
 def parameters(
-    kind: Any, task: str, settings: Mapping[str, Any], table: Table, searching: bool
+    kind: Any, task: str, settings: Mapping[str, Any], y: NDArray, searching: bool
 ) -> dict[str, Any]:
     """Parameters of an estimator, or of its search, from the values of `SETTINGS`."""
-    given = dict(settings)
+    given = {name: value for name, value in settings.items() if value is not None}
     weights = given.pop("weights", None)
     if given.get("n_spurious") == "permutation":
         given |= {"n_spurious": "auto", "rank_test": "permutation"}
@@ -249,8 +231,8 @@ def parameters(
     for name in given:
         if name not in signature(kind).parameters:
             raise ValueError(f"{name} is not a setting of a {task}")
-    if given.get("condition_on") is not None:
-        given["condition_on"] = _class_named(given["condition_on"], table)
+    if "condition_on" in given:
+        given["condition_on"] = _class_named(given["condition_on"], y)
     if weights == "class" and task == "regression":
         raise ValueError("a regression has no classes to weight; use --weights group or none")
     if weights is not None and searching:
@@ -260,15 +242,14 @@ def parameters(
     return given
 
 
-def _class_named(text: str, table: Table) -> Any:
+def _class_named(text: str, y: NDArray) -> Any:
     """The class that is written so."""
     from isrlearn.core.labels import encode
 
-    names = encode(tables.data_of(table)[1])[0].tolist()
-    for name in names:
-        if str(name) == text:
-            return name
-    raise ValueError(f"condition_on={text!r} is not a class; the classes are {names}")
+    names = {str(name): name for name in encode(y)[0].tolist()}
+    if text not in names:
+        raise ValueError(f"{text!r} is not a class; the classes are {list(names)}")
+    return names[text]
 
 
 def _fit_by_dask(
@@ -293,9 +274,10 @@ def _search_record(search: Any, validated: bool) -> dict[str, Any]:
     }
 
 
-def _paragraphs(fitted: Fitted) -> list[RenderableType]:
+def _paragraphs(
+    estimator: Any, scores: Mapping[str, GroupReport], search: Any
+) -> list[RenderableType]:
     """What was removed, which settings were chosen, and the scores of every group."""
-    estimator, train = fitted.model.estimator, fitted.scores["train"]
     test, scale = estimator.rank_test_, estimator.scale
     origin = "as requested" if test is None else f"tested at level {test.level:g}"
     fate = {0: "removed", 1: "left unchanged"}.get(scale, f"scaled to {100 * scale:g}%")
@@ -303,11 +285,12 @@ def _paragraphs(fitted: Fitted) -> list[RenderableType]:
         f"{estimator.n_spurious_} of {estimator.n_features_in_} directions shift between "
         f"environments ({origin}) and were {fate}."
     ]
-    if fitted.search is not None:
-        best = ", ".join(f"{k}={v}" for k, v in fitted.search.best_params_.items())
-        lines.append(f"Best of {len(fitted.search.cv_results_['params'])} settings: {best}.")
-    lines += groups(f"{train.metric} of each group", {"training rows": train})
-    if "validation" in fitted.scores:
-        title = f"{train.metric} on the validation table, which chose the settings"
-        lines += groups(title, {"validation rows": fitted.scores["validation"]})
+    if search is not None:
+        best = ", ".join(f"{k}={v}" for k, v in search.best_params_.items())
+        lines.append(f"Best of {len(search.cv_results_['params'])} settings: {best}.")
+    metric = scores["train"].metric
+    lines += groups(f"{metric} of each group", {"training rows": scores["train"]})
+    if "validation" in scores:
+        title = f"{metric} on the validation table, which chose the settings"
+        lines += groups(title, {"validation rows": scores["validation"]})
     return lines

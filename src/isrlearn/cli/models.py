@@ -34,20 +34,14 @@ def predict(model: Path, table: Path, features: str | None, out: Path, as_json: 
 
     Example: isr predict model.isr new.csv --out predictions.csv
     """
-    from isrlearn.io import write_columns
+    from isrlearn.io import write_predictions
 
     tables.check_outputs()
     with working(f"Predicting {table}"):
         saved = tables.read_predictor(model)
-        estimator = saved.estimator
-        X = tables.table_for(saved, table, features=features).X
-        columns = {"prediction": estimator.predict(X)}
-        if hasattr(estimator, "predict_proba"):
-            names = [f"probability_{name}" for name in estimator.classes_.tolist()]
-            columns |= dict(zip(names, estimator.predict_proba(X).T, strict=True))
-        write_columns(out, columns)
-    record = {"rows": len(X), "columns": list(columns), "out": str(out)}
-    show(record, [f"{len(X)} predictions are in {out}."], as_json)
+        rows = tables.table_for(saved, table, features=features, stream=True)
+        n = write_predictions(saved.estimator, rows.X, out)
+    show({"rows": n, "out": str(out)}, [f"{n} predictions are in {out}."], as_json)
 
 
 @click.command()

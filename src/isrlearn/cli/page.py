@@ -25,19 +25,8 @@ def sample_page(
     """Content of a "png" or "svg" file that shows samples of a data set.
 
     Images are laid out by class, or by range of the target, down and by environment across, and
-    every cell says which share of its row it holds. For other data sets the plot shows the
-    target's distribution in each environment or, for classes, the two directions that vary most.
-    The same data give the same bytes.
-
-    Parameters
-    ----------
-    splits : Splits
-    title : str
-    kind : {"png", "svg"}
-    regression : bool, default=False
-        Whether y is a number.
-    random_state : int, default=0
-        Chooses the images.
+    every cell says which share of its row it holds. Other samples are drawn as points along the
+    directions that vary most. The same data give the same bytes.
 
     Examples
     --------
@@ -55,12 +44,11 @@ def sample_page(
     if _has_images(parts[0]):
         figure = _images(Figure, parts, regression, np.random.default_rng(random_state))
     else:
-        figure = (_targets if regression else _scatter)(Figure, parts)
+        figure = _scatter(Figure, parts, regression)
     figure.suptitle(title)
     out = io.BytesIO()
     with rc_context({"svg.hashsalt": "isrlearn"}):
-        metadata = {"Date": None} if kind == "svg" else {}
-        figure.savefig(out, format=kind, dpi=130, metadata=metadata)
+        figure.savefig(out, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else {})
     return out.getvalue()
 
 
@@ -121,37 +109,27 @@ def _images(
     return figure
 
 
-def _targets(make: Any, parts: list[EnvironmentData]) -> Any:
-    """The distribution of the target in each environment."""
-    figure = make(figsize=(8, 3.4), layout="constrained")
-    axes = figure.subplots(1, 2, sharex=True, sharey=True)
-    bins = np.linspace(parts[0].y.min(), parts[0].y.max(), 12)
-    for axis, part, what in zip(axes, parts, _PARTS, strict=True):
-        for i, name in enumerate(np.unique(parts[0].environments)):
-            y = part.y[part.environments == name]
-            style = {"color": _COLOURS[i % len(_COLOURS)], "linestyle": ("-", "--", ":")[i % 3]}
-            axis.hist(y, bins, density=True, histtype="step", **style)
-            axis.axvline(y.mean(), linewidth=0.8, label=f"{name}, mean {y.mean():.3g}", **style)
-        axis.set(title=what, xlabel="target")
-        axis.legend(fontsize=7)
-    axes[0].set_ylabel("density")
-    return figure
+def _scatter(make: Any, parts: list[EnvironmentData], regression: bool) -> Any:
+    """Samples along the two directions in which the training features vary most.
 
-
-def _scatter(make: Any, parts: list[EnvironmentData]) -> Any:
-    """Samples along the two directions in which the training features vary most."""
-    centre = parts[0].X.mean(axis=0)
-    directions = np.linalg.svd(parts[0].X[:5000] - centre, full_matrices=False)[2][:2].T
-    names, classes = np.unique(parts[0].environments), np.unique(parts[0].y)
+    For a regression the target takes the place of the second direction.
+    """
+    train = parts[0]
+    centre = train.X.mean(axis=0)
+    directions = np.linalg.svd(train.X[:5000] - centre, full_matrices=False)[2][:2].T
+    labels = [None] if regression else np.unique(train.y)
     figure = make(figsize=(9, 4.2), layout="constrained")
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
     for axis, part, what in zip(axes, parts, _PARTS, strict=True):
         Z = (part.X - centre) @ directions
-        for i, k in np.ndindex(len(names), len(classes)):
-            cell = (part.environments == names[i]) & (part.y == classes[k])
-            rows = np.flatnonzero(cell)[:_MOST]
-            style = {"color": _COLOURS[i % 8], "marker": _MARKERS[k % 8], "alpha": 0.5}
-            axis.scatter(*Z[rows].T, s=9, linewidths=0, label=f"{classes[k]}, {names[i]}", **style)
-        axis.set_title(what)
+        if regression:
+            Z[:, 1] = part.y
+        for i, name in enumerate(np.unique(train.environments)):
+            for k, label in enumerate(labels):
+                cell = (part.environments == name) & (regression or part.y == label)
+                style = {"color": _COLOURS[i % 8], "marker": _MARKERS[k % 8], "alpha": 0.5}
+                shown = str(name) if regression else f"{label}, {name}"
+                axis.scatter(*Z[cell][:_MOST].T, s=9, linewidths=0, label=shown, **style)
+        axis.set(title=what, ylabel="target" if regression else "")
     axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

@@ -72,17 +72,14 @@ def report_on(
     """Report on a model, scored on held-out rows if there are any, else by cross-validation."""
     from isrlearn.report import make_report
 
-    for part in (train, held_out):
-        if part is not None:
-            by_class = hasattr(model.estimator, "classes_")
-            tables.check_table(part, "classification" if by_class else "regression")
-    stored = model.metadata.get("columns")
+    task = "classification" if hasattr(model.estimator, "classes_") else "regression"
+    tables.check_tables(task, train, held_out)
     sources = {
         "command": command_line(),
         "train": None if train is None else str(train.path),
         "scored": None if held_out is None else str(held_out.path),
         "sha256": model.sha256,
-        **(stored if isinstance(stored, dict) else {}),
+        **tables.stored(model, "columns"),
         **{role: name for role, name in columns.items() if name},
     }
     return make_report(model.estimator, train, held_out, chosen=chosen, sources=sources)
@@ -102,11 +99,13 @@ def report_on_file(
     held_out: Table | None = table
     if _fitted_on(model.estimator, table):
         train, held_out = table, None
-    search = model.metadata.get("search")
-    by = search.get("by") if isinstance(search, dict) else None
-    chosen = by is not None and by != "validation table" and held_out is None
+    by = tables.stored(model, "search").get("by")
+    chosen = by not in (None, "validation table") and held_out is None
     found = report_on(model, train, held_out, chosen=chosen, columns=columns)
-    if by == "validation table" and _is_validation(model, found):
+    scores, after = tables.stored(model, "metrics").get("validation"), found.evidence.after
+    # The scores stored for the table that chose the settings tell whether this is that table.
+    known = isinstance(scores, dict) and (scores.get("n"), scores.get("worst"))
+    if by == "validation table" and known == (after.n, after.worst):
         found = replace(found, evidence=replace(found.evidence, kind="validation"))
     return found
 
@@ -125,14 +124,3 @@ def _fitted_on(estimator: Any, table: Table) -> bool:
         return False
     mean = mine.mean[..., : estimator.n_features_in_]
     return bool(np.allclose(found.mean, mean, rtol=0, atol=_ROUNDING * np.abs(mean).max()))
-
-
-def _is_validation(model: ModelFile, report: Report) -> bool:
-    """Whether the scores are those stored for the table that chose the settings."""
-    metrics = model.metadata.get("metrics")
-    stored = metrics.get("validation") if isinstance(metrics, dict) else None
-    after = report.evidence.after
-    return isinstance(stored, dict) and (stored.get("n"), stored.get("worst")) == (
-        after.n,
-        after.worst,
-    )

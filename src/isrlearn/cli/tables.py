@@ -149,13 +149,18 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
 
 def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     """As :func:`table_for`, with labels and environments, by default of the model's columns."""
-    stored = model.metadata.get("columns")
-    known: Mapping[str, Any] = stored if isinstance(stored, dict) else {}
+    known = stored(model, "columns")
     for role in ("label", "environment"):
         columns[role] = columns[role] or known.get(role)
         if not isinstance(columns[role], str):
             raise ValueError(f"the model does not name the {role} column; add --{role} COLUMN")
     return table_for(model, path, **columns)
+
+
+def stored(model: ModelFile, entry: str) -> dict[str, Any]:
+    """An entry of a model's metadata, which may be any JSON; empty unless it is an object."""
+    found = model.metadata.get(entry)
+    return found if isinstance(found, dict) else {}
 
 
 def data_of(table: Table) -> tuple[Any, Any, Any]:
@@ -176,26 +181,26 @@ def scores(
     )
 
 
-def check_table(table: Table, task: str) -> None:
-    """Raise unless the labels and environments of a table suit the task."""
+def check_tables(task: str, *tables: Table | None) -> None:
+    """Raise unless the labels and environments of the tables suit the task."""
     import numpy as np
 
     from isrlearn.io import TableError
 
-    y = np.asarray(table.y)
-    if task == "regression":
-        if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
-            bad = next((v for v in y.tolist() if not isinstance(v, int | float) or v - v), None)
-            raise TableError(f"{table.path}: a regression needs numbers as labels; got {bad!r}")
-    elif y.dtype.kind == "f" and (y != np.round(y)).any():
-        example = y[y != np.round(y)][0]
-        raise TableError(
-            f"{table.path}: labels such as {example:g} look continuous, not like classes; for a "
-            "regression fit with --task regression"
-        )
-    else:
-        _check_groups(y, table, "labels")
-    _check_groups(np.asarray(table.environments), table, "environments")
+    for table in filter(None, tables):
+        y = np.asarray(table.y)
+        if task == "regression":
+            if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
+                bad = next((v for v in y.tolist() if not isinstance(v, int | float) or v - v), None)
+                raise TableError(f"{table.path}: a regression needs numbers as labels; got {bad!r}")
+        elif y.dtype.kind == "f" and (y != np.round(y)).any():
+            raise TableError(
+                f"{table.path}: labels such as {y[y != np.round(y)][0]:g} look continuous, not "
+                "like classes; for a regression fit with --task regression"
+            )
+        else:
+            _check_groups(y, table, "labels")
+        _check_groups(np.asarray(table.environments), table, "environments")
 
 
 def _check_groups(values: NDArray, table: Table, what: str) -> None:
