@@ -1,4 +1,4 @@
-"""Models, rows and reports that several tests look at."""
+"""Models, rows and reports that several tests share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def digits():
 
 @pytest.fixture(scope="session")
 def digits_report(digits):
-    """Of digits on paper, scored on the test split."""
+    """Report on digits on paper, scored on the test split."""
     train = digits.train
     clf = fitted(ISRClassifier(), (train.X, train.y, train.environments))
     sources = {"train": "digits/train.csv", "label": "label", "environment": "environment"}
@@ -51,7 +51,7 @@ def regression_report():
 
 @pytest.fixture(scope="session")
 def hostile_report():
-    """Three classes and three environments with names that mean to do harm."""
+    """Three classes and three environments whose names try to inject markup."""
     rng = np.random.default_rng(0)
     codes = np.arange(450)
     y, e = codes % 3, codes // 3 % 3

@@ -1,4 +1,4 @@
-"""The report in a browser: it runs alone, does what it says, and everybody can read it."""
+"""The report in a browser: self-contained, interactive and accessible."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 FLAGS = [
-    "--no-sandbox",  # which root may not have
+    "--no-sandbox",  # root cannot use the sandbox
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -18,7 +18,7 @@ FLAGS = [
 ]
 REPORTS = ["digits_report", "regression_report", "hostile_report"]
 
-# Contrast of every piece of text with what is behind it, by WCAG's formula.
+# Contrast of every piece of text with its background, by WCAG's formula.
 CONTRASTS = """() => {
   const numbers = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
   const light = (rgb) => {
@@ -63,7 +63,7 @@ def browser():
 
 @pytest.fixture
 def opened(browser, request, tmp_path):
-    """Opens a report from the disk; whatever it complains of or asks for is in `page.noise`."""
+    """Opens a report from the disk; messages and requests of the page are in `page.noise`."""
     contexts = []
 
     def open_report(name, *, width=1180, **settings):
@@ -97,7 +97,7 @@ def test_it_opens_from_the_disk_alone(opened, name):
     assert page.noise == []
 
 
-def test_the_policy_stops_what_is_not_ours(opened):
+def test_the_policy_blocks_foreign_content(opened):
     page = opened("digits_report")
     page.evaluate(
         """() => {
@@ -115,7 +115,7 @@ def test_the_policy_stops_what_is_not_ours(opened):
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_sliders_change_the_numbers(opened, request, name):
-    found = request.getfixturevalue(name).evidence.trade_off
+    found = request.getfixturevalue(name).evidence
     metric = found.after.metric
     page = opened(name)
 
@@ -146,7 +146,7 @@ def test_the_sliders_change_the_numbers(opened, request, name):
 
 
 def test_the_table_follows_the_sliders(opened, digits_report):
-    found = digits_report.evidence.trade_off
+    found = digits_report.evidence
     page = opened("digits_report")
     page.locator("#count").press("Home")
     cells = page.locator("[data-group]").all_inner_texts()
@@ -171,7 +171,7 @@ def test_the_keyboard_reaches_everything(opened):
 
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("width", [320, 400, 768, 1180])
-def test_no_window_has_to_be_scrolled_sideways(opened, name, width):
+def test_no_width_needs_horizontal_scrolling(opened, name, width):
     page = opened(name, width=width)
     for summary in page.locator("summary").all():
         summary.click()
@@ -191,7 +191,7 @@ def test_names_show_as_text(opened, hostile_names):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["digits_report", "regression_report"])
-def test_everything_can_be_read(opened, name, scheme):
+def test_text_has_enough_contrast(opened, name, scheme):
     page = opened(name, color_scheme=scheme)
     for summary in page.locator("summary").all():
         summary.click()
@@ -217,7 +217,7 @@ def test_colours_and_shapes_go_by_class_or_environment(opened):
     assert len(set(used)) == 2
 
 
-def test_on_paper_it_is_light_and_complete(opened):
+def test_print_is_light_and_complete(opened):
     page = opened("digits_report", color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

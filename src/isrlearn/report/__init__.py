@@ -1,5 +1,5 @@
-"""Reports: one page that shows what a model gained, from what, and how sure that is."""
+"""Reports: one HTML page that shows what a model gained, from what, and with what certainty."""
 
-from isrlearn.report._report import Report, make_report
+from isrlearn.report.report import Report, make_report
 
 __all__ = ["Report", "make_report"]

@@ -12,21 +12,19 @@ import numpy as np
 
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
-from isrlearn.estimators.search._splits import Sample, cells_of
 from isrlearn.io.files import atomic_write
-from isrlearn.report import _page
-from isrlearn.report._evidence import Evidence, evidence, metric_of
-from isrlearn.report._groups import headline
-from isrlearn.report._rows import rows_of, thinned
-from isrlearn.report._view import View, rank_test_of, view_of
+from isrlearn.report.evidence import Evidence, LabelledRows, evidence, metric_of, refit
+from isrlearn.report.page import render
+from isrlearn.report.samples import samples_figure
+from isrlearn.report.words import headline
 
-#: Most numbers that are looked at to diagnose the rows.
+#: Values of the rows that are diagnosed; more rows are sampled.
 _MOST_VALUES = 5e7
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What there is to know about a fitted model; made by :func:`make_report`.
+    """What is known about a fitted model; made by :func:`make_report`.
 
     Parameters
     ----------
@@ -35,11 +33,11 @@ class Report:
     evidence : Evidence
         Scores before and after the removal.
     rank_test : RankTest or None
-        Spectrum of the shifts, its noise and the number of directions tested for.
-    view : View or None
-        Rows on the first spurious and the first invariant direction.
+        Spectrum of the shifts, its noise level and the number of significant directions.
+    samples : dict or None
+        The figure of the samples along the first spurious and the first invariant direction.
     diagnosis : Diagnosis or str
-        Of the training rows, or why there is none.
+        Of the training rows, or the reason why there is none.
     sources : dict of str
         Where things came from: "train", "label", "environment", "scored", "command", ...
 
@@ -58,41 +56,39 @@ class Report:
     estimator: Any
     evidence: Evidence
     rank_test: RankTest | None
-    view: View | None
+    samples: dict[str, Any] | None
     diagnosis: Diagnosis | str
     sources: dict[str, Any] = field(default_factory=dict)
 
     @property
     def headline(self) -> str:
         """What happened to the worst group, in a sentence."""
-        return str(headline(self.evidence.before, self.evidence.after)["sentence"])
+        return headline(self.evidence.before, self.evidence.after)[0]
 
     def html(self) -> str:
-        """The report as one page that needs nothing else."""
-        return _page.render(self)
+        """The report as one self-contained page."""
+        return render(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, whole or not at all."""
+        """Write the page to a file, completely or not at all."""
         page = self.html().encode("utf-8")
         with atomic_write(path) as file:
             file.write(page)
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers of the headline and of every setting, ready for JSON."""
+        """The scores of the model and of every setting, ready for JSON."""
         found = self.evidence
-        trade_off = found.trade_off
+        settings = [
+            {"n_spurious": r, "scale": s, "worst": each.worst, "average": each.average}
+            for (r, s), each in found.reports.items()
+        ]
         return {
             "scored_on": found.kind,
             "before": None if found.before is None else found.before.to_dict(),
             "after": found.after.to_dict(),
-            "n_spurious": int(self.estimator.n_spurious_),
-            "scale": float(self.estimator.scale),
-            "trade_off": None
-            if trade_off is None
-            else [
-                {"n_spurious": r, "scale": s, "worst": each.worst, "average": each.average}
-                for (r, s), each in trade_off.reports.items()
-            ],
+            "n_spurious": found.chosen[0],
+            "scale": found.chosen[1],
+            "trade_off": settings or None,
         }
 
 
@@ -112,13 +108,13 @@ def make_report(
     estimator : ISRClassifier or ISRRegressor
         Fitted; of a search, its best estimator.
     train : (X, y, environments) or EnvironmentData, optional
-        The rows it was fitted on. Without them there is nothing to compare the model with.
+        The rows it was fitted on. Without them there is no comparison with nothing removed.
     held_out : (X, y, environments) or EnvironmentData, optional
         Rows to score. Without them the training rows are scored by cross-validation.
     chosen : bool, default=False
-        Whether the settings were chosen by the rows that are scored; the report says so.
+        Whether the settings were chosen on the rows that are scored; the report says so.
     sources : mapping, optional
-        What the report says of where things came from: names of tables and columns ("train",
+        What the report says about where things came from: names of tables and columns ("train",
         "label", "environment", "scored"), the "command", and so on.
     random_state : int, default=0
         Seed of the diagnosis.
@@ -144,49 +140,50 @@ def make_report(
     ...     os.path.getsize(path) < 1_000_000
     True
     """
-    estimator = _nameless(getattr(estimator, "best_estimator_", estimator))
+    estimator = copy.copy(getattr(estimator, "best_estimator_", estimator))
+    estimator.__dict__.pop("feature_names_in_", None)  # the rows become arrays without names
     if not hasattr(estimator, "coef_"):
         raise ValueError(
             f"a report is about a fitted ISRClassifier or ISRRegressor; got {estimator!r}"
         )
-    training, other = rows_of(train), rows_of(held_out)
-    for rows in (training, other):
-        if rows is not None and rows.X.shape[1] != estimator.n_features_in_:
+    training, other = (
+        None if data is None else LabelledRows.of(data) for data in (train, held_out)
+    )
+    given = [rows for rows in (training, other) if rows is not None]
+    for rows in given:
+        if rows.X.shape[1] != estimator.n_features_in_:
             raise ValueError(
                 f"the rows have {rows.X.shape[1]} features; the model was fitted on "
                 f"{estimator.n_features_in_}"
             )
     found = evidence(estimator, training, other, chosen=chosen)
-    examined = other if training is None else training
-    shown = training if other is None else other
-    if examined is None or shown is None:
-        raise ValueError("a report needs rows: give the training rows, held-out ones or both")
     return Report(
         estimator,
         found,
-        rank_test_of(estimator, training),
-        view_of(estimator, shown, training),
-        _diagnosed(estimator, examined, random_state),
+        _rank_test(estimator, training),
+        samples_figure(estimator, given[-1], training),
+        _diagnosis(estimator, given[0], random_state),
         dict(sources or {}),
     )
 
 
-def _nameless(estimator: Any) -> Any:
-    """The same estimator for rows whose columns are in order: arrays know no names."""
-    twin = copy.copy(estimator)
-    twin.__dict__.pop("feature_names_in_", None)
-    return twin
-
-
-def _diagnosed(estimator: Any, rows: Sample, random_state: int) -> Diagnosis | str:
-    task = "classification" if metric_of(estimator) == "accuracy" else "regression"
-    cells = cells_of(rows.y if task == "classification" else None, rows.environments)
-    kept = thinned(cells, int(_MOST_VALUES // rows.X.shape[1]))
-    if len(kept) < len(cells):
-        rows = rows.rows(kept)
+def _rank_test(estimator: Any, train: LabelledRows | None) -> RankTest | None:
+    """The test for the number of directions: the model's own, or one on the training rows."""
+    if estimator.rank_test_ is not None or train is None:
+        return estimator.rank_test_
     try:
-        return diagnose(
-            rows.X, rows.y, rows.environments, task=task, n_bootstrap=100, random_state=random_state
-        )
+        test = refit(estimator, train, n_spurious="auto").rank_test_
+    except (ValueError, np.linalg.LinAlgError):
+        return None  # a number can be requested where no test is possible
+    return test if test is not None and np.isfinite(test.spectrum).all() else None
+
+
+def _diagnosis(estimator: Any, rows: LabelledRows, random_state: int) -> Diagnosis | str:
+    """Diagnosis of the rows, or the reason why there is none."""
+    metric = metric_of(estimator)
+    task = "classification" if metric == "accuracy" else "regression"
+    try:
+        X, y, environments = rows.at_most(_MOST_VALUES, metric)
+        return diagnose(X, y, environments, task=task, n_bootstrap=100, random_state=random_state)
     except (ValueError, np.linalg.LinAlgError) as error:
         return f"These rows cannot be diagnosed: {error}"

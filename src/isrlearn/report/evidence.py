@@ -1,0 +1,272 @@
+"""Scores of a model, of the same head with nothing removed, and of the settings in between."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from isrlearn.core.labels import MISSING, encode
+from isrlearn.metrics import GroupReport, group_report
+
+Kind = Literal["test", "validation", "folds", "chosen-folds", "training", "table"]
+Setting = tuple[int, float]  # the number of directions removed, and how much of them is kept
+
+N_FOLDS = 5
+#: Values of the training rows that dozens of models are fitted on; more rows are sampled.
+MOST_VALUES = 5e6
+#: Rows that a cell keeps in a sample, if it has them.
+_FEWEST = 25
+_COUNTS = (0, 1, 2, 3, 5, 8)
+#: A head compensates for a scale that is not small, so most candidates are small.
+_SCALES = ((0.0, 0.05, 0.1, 0.2, 0.5, 1.0), (0.0, 0.1, 0.5, 1.0), (0.0, 0.2, 1.0), (0.0, 1.0))
+#: Values × classes × fits that take about ten seconds.
+_AFFORDABLE = 1.5e8
+_NOTHING: Setting = (0, 1.0)
+
+
+class LabelledRows(NamedTuple):
+    """Features, labels and environments of the same rows."""
+
+    X: NDArray  # (n, d)
+    y: NDArray  # (n,)
+    environments: NDArray  # (n,)
+
+    @classmethod
+    def of(cls, data: Any) -> LabelledRows:
+        """Rows of a table, of a data set or of three arrays."""
+        if hasattr(data, "environments"):
+            data = (data.X, data.y, data.environments)
+        if not isinstance(data, tuple | list) or len(data) != 3 or any(p is None for p in data):
+            raise ValueError(
+                "rows must be (X, y, environments) or an object with these attributes, none of "
+                f"them None; got {type(data).__name__}"
+            )
+        X, y, environments = (p if hasattr(p, "dtype") else np.asarray(p) for p in data)
+        if not len(X) == len(y) == len(environments):
+            raise ValueError(
+                f"X, y and environments have {len(X)}, {len(y)} and {len(environments)} rows; "
+                "they must have the same number"
+            )
+        return cls(X, np.asarray(y), np.asarray(environments))
+
+    def take(self, rows: NDArray[np.intp]) -> LabelledRows:
+        """Some of the rows; the same object if these are all of them."""
+        return self if len(rows) == len(self.y) else LabelledRows(*(part[rows] for part in self))
+
+    def cells(self, metric: str) -> NDArray[np.intp]:
+        """Code of the class × environment of each row, or of its environment for a regression."""
+        return cells_of(encode(self.y)[1] if metric == "accuracy" else None, self.environments)
+
+    def at_most(self, n_values: float, metric: str) -> LabelledRows:
+        """A sample with about that many values."""
+        return self.take(thinned(self.cells(metric), int(n_values // self.X.shape[1])))
+
+
+def cells_of(codes: NDArray[np.intp] | None, environments: NDArray) -> NDArray[np.intp]:
+    """Code of each row's class × environment; unknown environments count as one environment."""
+    names, places = encode(environments)
+    places = np.where(places == MISSING, len(names), places)
+    return places if codes is None else codes * (len(names) + 1) + places
+
+
+def thinned(cells: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Sorted positions of about `most` rows, at most half as many more, the same every time.
+
+    Cells keep their shares, but a small cell keeps enough rows to be seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = thinned(np.repeat([0, 1], [990, 10]), 100)
+    >>> len(rows), int((rows >= 990).sum())
+    (109, 10)
+    """
+    n = len(cells)
+    if n <= most:
+        return np.arange(n)
+    rng = np.random.default_rng(0)
+    kept, names = [], np.unique(cells)
+    fewest = min(_FEWEST, most // (2 * len(names)))
+    for cell in names:
+        rows = np.flatnonzero(cells == cell)
+        share = max(min(len(rows), fewest), int(len(rows) * most / n))
+        kept.append(rng.choice(rows, share, replace=False))
+    return np.sort(np.concatenate(kept))
+
+
+def refit(estimator: Any, rows: LabelledRows, **parameters: Any) -> Any:
+    """A clone of an estimator with other parameters, fitted without warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        twin = clone(estimator).set_params(**parameters)
+        return twin.fit(rows.X, rows.y, environments=rows.environments)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Scores of the model, of the same head with nothing removed, and of other settings.
+
+    Parameters
+    ----------
+    kind : str
+        Which rows were scored: those of a "test" table, those of the "validation" table that
+        chose the settings, "folds" of the training rows ("chosen-folds" if folds chose the
+        settings too), the "training" rows themselves, or a "table" that may be any of these.
+    chosen : (int, float)
+        The model's number of spurious directions and its scale.
+    after : GroupReport
+        Scores of the model.
+    before : GroupReport or None
+        Scores of the same head with nothing removed; None without training rows.
+    reports : mapping from (int, float) to GroupReport
+        Scores for each number of directions and each scale; empty without training rows.
+        Settings that remove nothing share one report.
+    n_used : int
+        Number of training rows that the other settings and the folds were fitted on.
+    reason : str
+        Why cross-validation was not possible, for "training".
+    """
+
+    kind: Kind
+    chosen: Setting
+    after: GroupReport
+    before: GroupReport | None = None
+    reports: Mapping[Setting, GroupReport] = field(default_factory=dict)
+    n_used: int = 0
+    reason: str = ""
+
+    @property
+    def counts(self) -> list[int]:
+        """Numbers of directions that were tried, 0 first."""
+        return sorted({r for r, _ in self.reports})
+
+    @property
+    def scales(self) -> list[float]:
+        """Scales that were tried, from 0 to 1."""
+        return sorted({s for _, s in self.reports})
+
+
+def evidence(
+    estimator: Any, train: LabelledRows | None, held_out: LabelledRows | None, *, chosen: bool
+) -> Evidence:
+    """Scores on held-out rows where there are any, otherwise by cross-validation.
+
+    Parameters
+    ----------
+    estimator : ISRClassifier or ISRRegressor
+        Fitted on `train`, if that is given.
+    train, held_out : LabelledRows or None
+        At least one of them.
+    chosen : bool
+        Whether the settings were chosen on the rows to be scored.
+    """
+    metric = metric_of(estimator)
+    own = (int(estimator.n_spurious_), float(estimator.scale))
+    if train is None:
+        if held_out is None:
+            raise ValueError("a report needs rows: give training rows, held-out rows or both")
+        return Evidence("table", own, _scored([held_out], [estimator.predict(held_out.X)], metric))
+    sample = train.at_most(MOST_VALUES, metric)
+    kind: Kind = "validation" if chosen else "test"
+    reason = ""
+    if held_out is None:
+        kind = "chosen-folds" if chosen else "folds"
+        try:
+            found = _trade_off(estimator, _folds(sample, metric), own, None)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            kind, reason, held_out = "training", str(error), train
+    if held_out is not None:
+        found = _trade_off(estimator, [(sample, held_out)], own, train)
+    return Evidence(kind, own, found[own], found[_NOTHING], found, len(sample.y), reason)
+
+
+def metric_of(estimator: Any) -> str:
+    """The metric of an estimator's groups."""
+    return "accuracy" if hasattr(estimator, "classes_") else "rmse"
+
+
+def _folds(rows: LabelledRows, metric: str) -> list[tuple[LabelledRows, LabelledRows]]:
+    """Rows to train on and rows to score, stratified by cell."""
+    _, codes, size = np.unique(rows.cells(metric), return_inverse=True, return_counts=True)
+    # A cell with one row always trains: it could not be compared without that row.
+    held = np.flatnonzero(size[codes] > 1)
+    if not len(held):
+        raise ValueError("every class in every environment has one row, so none can be held out")
+    splitter = StratifiedKFold(min(N_FOLDS, int(size.max())), shuffle=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        tests = [held[test] for _, test in splitter.split(held, codes[held])]
+    every = np.arange(len(codes))
+    return [(rows.take(np.setdiff1d(every, test)), rows.take(test)) for test in tests]
+
+
+def _trade_off(
+    estimator: Any,
+    pairs: Sequence[tuple[LabelledRows, LabelledRows]],
+    own: Setting,
+    train: LabelledRows | None,
+) -> dict[Setting, GroupReport]:
+    """Report of each setting, fitted on the first and scored on the second part of each pair.
+
+    With `train`, the rows that the estimator was fitted on, the model itself is scored and
+    nothing removed is fitted on all these rows; otherwise both are fitted in each pair.
+    """
+    counts = _counts(estimator, own[0])
+    scales = sorted({*_scales(estimator, pairs, len(counts)), own[1]})
+    tried = [(r, s) for r in counts if r for s in scales if s < 1]
+    predicted: dict[Setting, list[NDArray]] = {s: [] for s in (_NOTHING, *tried, own)}
+    failed = set()
+    for part, held_out in pairs:
+        model = refit(estimator, part) if train is None else estimator
+        plain = refit(estimator, part if train is None else train, n_spurious=0)
+        known = {own: model, _NOTHING: plain}
+        for r, s in predicted:
+            try:
+                # "auto" may find another number of directions in each fold.
+                number = int(model.n_spurious_) if r == own[0] else r
+                found = known.get((r, s)) or refit(estimator, part, n_spurious=number, scale=s)
+            except (ValueError, np.linalg.LinAlgError):
+                failed.add(r)  # these environments cannot show so many directions
+            else:
+                predicted[r, s].append(found.predict(held_out.X))
+    metric, scored = metric_of(estimator), [held_out for _, held_out in pairs]
+    reports = {
+        (r, s): _scored(scored, values, metric)
+        for (r, s), values in predicted.items()
+        if r not in failed
+    }
+    grid = [(r, s) for r in counts if r not in failed for s in scales]
+    return {setting: reports.get(setting, reports[_NOTHING]) for setting in grid}
+
+
+def _scored(rows: Sequence[LabelledRows], values: Sequence[NDArray], metric: str) -> GroupReport:
+    """Report on predictions for several sets of rows together."""
+    y = np.concatenate([part.y for part in rows])
+    environments = np.concatenate([part.environments for part in rows])
+    return group_report(y, np.concatenate(values), environments, metric=metric)
+
+
+def _counts(estimator: Any, chosen: int) -> list[int]:
+    """Numbers of directions to try, including the chosen one and its neighbours."""
+    if len(estimator.environments_) < 2:
+        return [0]
+    spectrum, d = np.asarray(estimator.spectrum_), int(estimator.n_features_in_)
+    most = np.count_nonzero(spectrum > 1e-9 * spectrum.max(initial=0.0)) or d - 1
+    wanted = {*_COUNTS, chosen - 1, chosen, chosen + 1, 2 * chosen}
+    return sorted(r for r in wanted if 0 <= r < d and (r <= most or r == chosen))
+
+
+def _scales(estimator: Any, pairs: Sequence[tuple], n_counts: int) -> tuple[float, ...]:
+    """As many scales as can be tried in an acceptable time."""
+    work = pairs[0][0].X.size * len(pairs) * n_counts
+    n_classes = len(getattr(estimator, "classes_", ()))
+    work *= 2 * n_classes if n_classes > 2 else 1  # a softmax takes more passes too
+    affordable = (s for s in _SCALES if work * (len(s) - 1) <= _AFFORDABLE)
+    return next(affordable, _SCALES[-1])

@@ -1,0 +1,157 @@
+"""Geometry of the figures: axes, and the numbers that the template draws on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isrlearn.core.rank import RankTest
+from isrlearn.metrics import GroupReport
+from isrlearn.report.evidence import Evidence
+from isrlearn.report.words import group_name, interval, score_text
+
+#: Width of all figures, that of a small telephone: larger windows enlarge them.
+WIDTH = 440
+#: Groups, directions and angles that are drawn.
+MOST_GROUPS, MOST_DIRECTIONS, MOST_ANGLES = 24, 24, 12
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear or logarithmic axis from `low` to `high`, drawn from `start` to `stop`.
+
+    Examples
+    --------
+    >>> axis = Axis(0.0, 10.0, 0.0, 100.0)
+    >>> axis(2.5), axis.ticks(5)
+    (25.0, [0.0, 2.0, 4.0, 6.0, 8.0, 10.0])
+    """
+
+    low: float
+    high: float
+    start: float
+    stop: float
+    logarithmic: bool = False
+
+    @classmethod
+    def around(
+        cls, values: Iterable[float], start: float, stop: float, *, margin: float = 0.06
+    ) -> Axis:
+        """A linear axis that contains the values, with a margin on both sides."""
+        finite = [v for v in values if math.isfinite(v)] or [0.0]
+        low, high = min(finite), max(finite)
+        room = margin * (high - low) or max(abs(high), 1.0) * margin
+        return cls(low - room, high + room, start, stop)
+
+    @classmethod
+    def decades(cls, values: Iterable[float], start: float, stop: float) -> Axis:
+        """A logarithmic axis over whole powers of ten around the positive values."""
+        positive = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
+        low = 10.0 ** math.floor(math.log10(min(positive)))
+        high = 10.0 ** math.ceil(math.log10(max(positive)) + 1e-9)
+        return cls(low, high, start, stop, logarithmic=True)
+
+    def __call__(self, value: float) -> float:
+        """Position of a value; of a value beyond the axis, the end of the axis."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high = math.log10(low), math.log10(high)
+            value = math.log10(value) if value > 0 else low
+        share = 0.0 if math.isnan(value) else min(max((value - low) / (high - low), 0.0), 1.0)
+        return round(self.start + share * (self.stop - self.start), 1)
+
+    def ticks(self, wanted: int = 5) -> list[float]:
+        """About that many round values."""
+        if self.logarithmic:
+            first, last = round(math.log10(self.low)), round(math.log10(self.high))
+            stride = max(1, -(-(last - first) // wanted))
+            return [10.0**k for k in range(first, last + 1, stride)]
+        span = self.high - self.low
+        power = 10.0 ** math.floor(math.log10(span / wanted))
+        step = next(s * power for s in (1, 2, 2.5, 5, 10) if span <= wanted * s * power * 1.001)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [k * step for k in range(first, last + 1)]
+
+
+def shown_groups(before: GroupReport | None, after: GroupReport) -> list[int]:
+    """Positions of the groups that are drawn: the worst ones before or after, in their order."""
+    sign = 1.0 if after.metric == "accuracy" else -1.0
+    reports = [report for report in (before, after) if report is not None]
+
+    def badness(i: int) -> float:
+        return min(sign * report.groups[i].value for report in reports)
+
+    return sorted(sorted(range(len(after.groups)), key=badness)[:MOST_GROUPS])
+
+
+def group_bars(before: GroupReport | None, after: GroupReport) -> dict[str, Any]:
+    """Scores before and after of every group that is drawn, and the axis of their bars."""
+    shown = shown_groups(before, after)
+    rows = [(None if before is None else before.groups[i], after.groups[i]) for i in shown]
+    top = 1.0
+    if after.metric != "accuracy":
+        ends = [g.high if math.isfinite(g.high) else g.value for row in rows for g in row if g]
+        top = max(ends) or 1.0
+    hidden = len(after.groups) - len(rows)
+    return {"rows": rows, "hidden": hidden, "x": Axis(0.0, top, 0.0, 100.0)}
+
+
+def spectrum_figure(spectrum: Any, test: RankTest | None) -> dict[str, Any] | None:
+    """Strength of each direction, its p-value, and the noise level."""
+    every = np.asarray(spectrum if test is None else test.spectrum, dtype=float)
+    shown = every[:MOST_DIRECTIONS]
+    if not len(shown) or shown[0] <= 0:
+        return None
+    noise = test.noise if test is not None and test.noise > 0 else None
+    values = [*np.maximum(shown, shown[0] * 1e-9), *([] if noise is None else [noise])]
+    p_values: Sequence[float] = () if test is None else test.p_values[: len(shown)]
+    return {
+        "values": shown.tolist(),
+        "p_values": [f"{p:.2g}" if p >= 1e-16 else "below 1e-16" for p in p_values],
+        "noise": noise,
+        "y": Axis.decades(values, 210, 16),
+        "slot": (WIDTH - 66) / max(len(shown), 4),
+        "hidden": len(every) - len(shown),
+    }
+
+
+def trade_off_figure(found: Evidence) -> dict[str, Any]:
+    """Average against worst group of every setting; better is right and up."""
+    metric, reports = found.after.metric, list(found.reports.values())
+    left, right, top, bottom = 58, WIDTH - 16, 18, 270
+    x = Axis.around([r.average for r in reports], left, right, margin=0.1)
+    y = Axis.around([r.worst for r in reports], bottom, top, margin=0.1)
+    if metric != "accuracy":
+        x, y = Axis(x.low, x.high, right, left), Axis(y.low, y.high, top, bottom)
+    shown = shown_groups(found.before, found.after)
+    points = []
+    for (r, s), report in found.reports.items():
+        worst = report.by_rank[0]
+        points.append(
+            {
+                "r": r,
+                "s": s,
+                "x": x(report.average),
+                "y": y(report.worst),
+                "kept": f"{100 * s:g}%",
+                "worst": score_text(worst.value, metric),
+                "interval": interval(worst, metric),
+                "group": group_name(worst),
+                "average": score_text(report.average, metric),
+                "groups": [score_text(report.groups[i].value, metric) for i in shown],
+            }
+        )
+    return {
+        "x": x,
+        "y": y,
+        "counts": found.counts,
+        "scales": found.scales,
+        "at": [found.counts.index(found.chosen[0]), found.scales.index(found.chosen[1])],
+        "points": points,
+        "chosen": next(p for p in points if (p["r"], p["s"]) == found.chosen),
+        "groups": [found.after.groups[i] for i in shown],
+    }
