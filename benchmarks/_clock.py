@@ -17,8 +17,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.tables import Table, markdown, write_files
 
 #: Seconds between contestants: threads that wait actively for more work have given up by then.
 _REST = 0.05
@@ -83,6 +82,5 @@ def written(title: str, command: str, tables: list[Table], out: Path, notes: lis
         for i, line in enumerate(table.rows):
             pairs = zip(table.columns, line, strict=True)
             writer.writerows([table.title, i, column, value] for column, value in pairs)
-    write_beside(out / "results.csv", text.getvalue().encode())
-    write_beside(out / "table.md", page.encode())
+    write_files(out, {"results.csv": text.getvalue(), "table.md": page})
     print(page)

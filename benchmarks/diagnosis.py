@@ -27,9 +27,8 @@ from isrlearn.paper.datasets import (
     make_multiclass_unit_test,
     make_regression_unit_test,
 )
-from isrlearn.paper.figures import _saved, require_matplotlib
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.figures import drawn
+from isrlearn.paper.tables import Table, markdown, write_files
 
 #: Findings that say what limits the answer, in the words of the table.
 LIMITS = {
@@ -131,10 +130,9 @@ def spectra() -> dict[str, Any]:
 
 def figure(tests: dict[str, Any]) -> dict[str, bytes]:
     """Spectra as bars, the noise level as a line; bars of directions that are removed are dark."""
-    figure_type, rc_context = require_matplotlib()
-    with rc_context({"svg.hashsalt": "isrlearn", "svg.fonttype": "none", "font.size": 9}):
-        drawn = figure_type(figsize=(11, 2.8), layout="constrained")
-        for axis, (name, test) in zip(drawn.subplots(1, len(tests)), tests.items(), strict=True):
+
+    def draw(figure: Any) -> None:
+        for axis, (name, test) in zip(figure.subplots(1, len(tests)), tests.items(), strict=True):
             shown = np.maximum(test.spectrum[:12], 1e-3)
             colours = ["#0072B2" if i < test.rank else "#BBBBBB" for i in range(len(shown))]
             axis.bar(np.arange(1, len(shown) + 1), shown, color=colours)
@@ -143,9 +141,10 @@ def figure(tests: dict[str, Any]) -> dict[str, bytes]:
             axis.set_ylim(bottom=1)
             axis.set_title(f"{name}: {test.rank}", fontsize=9)
             axis.set_xticks(range(1, len(shown) + 1, 1 + len(shown) // 7))
-        drawn.axes[0].set_ylabel("squared shift / noise variance")
-        drawn.axes[0].legend(frameon=False)
-        return {"spectra.png": _saved(drawn, "png"), "spectra.svg": _saved(drawn, "svg")}
+        figure.axes[0].set_ylabel("squared shift / noise variance")
+        figure.axes[0].legend(frameon=False)
+
+    return drawn((11, 2.8), draw, "spectra")
 
 
 def main() -> None:
@@ -169,9 +168,8 @@ def main() -> None:
         {"data": name, "environments": E, "answers": said}
         for (name, E, _), said in zip(DATA, found, strict=True)
     ]
-    files = {"table.md": page.encode(), "answers.json": json.dumps(record, indent=1).encode()}
-    for name, content in (files | figure(spectra())).items():
-        write_beside(options.out / name, content)
+    files = {"table.md": page, "answers.json": json.dumps(record, indent=1)}
+    write_files(options.out, {**files, **figure(spectra())})
     print(page)
 
 

@@ -25,8 +25,7 @@ from isrlearn import ISRClassifier
 from isrlearn.datasets import Splits
 from isrlearn.paper.baselines import IRMv1Classifier
 from isrlearn.paper.datasets import make_linear_unit_test
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.tables import Table, markdown, write_files
 
 N_SPURIOUS = 5
 REFERENCE = "IRMv1, 10,000 steps of Adam"
@@ -108,8 +107,7 @@ def main() -> None:
         "this package's own, in NumPy; the published IRMv1 is in PyTorch.",
     ]
     page = markdown("A fit of ISR against 10,000 steps of IRMv1", notes, [table(rows)])
-    write_beside(options.out / "results.csv", text.getvalue().encode())
-    write_beside(options.out / "table.md", page.encode())
+    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
     print(page)
 
 

@@ -26,8 +26,7 @@ from isrlearn.paper.datasets import (
     make_multiclass_unit_test,
     make_regression_unit_test,
 )
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.tables import Table, markdown, write_files
 
 Picker = Callable[[dict], bool]
 TESTS = {"mean": mean_rank, "cov": covariance_rank, "joint": joint_rank}
@@ -175,8 +174,7 @@ def main() -> None:
     writer = csv.DictWriter(text, list(counts[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(counts)
-    write_beside(options.out / "results.csv", text.getvalue().encode())
-    write_beside(options.out / "table.md", page.encode())
+    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
     print(page)
 
 

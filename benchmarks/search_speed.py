@@ -30,8 +30,7 @@ from isrlearn.datasets import Splits, make_waterbirds_like
 from isrlearn.estimators.search import ISRClassifierCV
 from isrlearn.estimators.search._splits import cell_folds, cells_of
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.tables import Table, markdown, write_files
 
 # Two environments show two dimensions by means; the joint method is not bound by that.
 METHOD = "joint"
@@ -129,8 +128,7 @@ def main() -> None:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_beside(options.out / "results.csv", text.getvalue().encode())
-    write_beside(options.out / "table.md", page.encode())
+    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
     print(page)
 
 

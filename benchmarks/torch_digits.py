@@ -22,8 +22,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from isrlearn.datasets import EnvironmentData, load_digits_on_paper
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.tables import Table, markdown, write_files
 from isrlearn.paper.training import train
 from isrlearn.torch import evaluate, postprocess
 
@@ -128,8 +127,7 @@ def main() -> None:
         "numbers of the last layer only.",
     ]
     page = markdown("A CNN on digits on paper, post-processed", notes, [table(rows)])
-    write_beside(options.out / "results.csv", text.getvalue().encode())
-    write_beside(options.out / "table.md", page.encode())
+    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
     print(page)
 
 

@@ -21,8 +21,7 @@ import numpy as np
 
 from isrlearn import ISRClassifier
 from isrlearn.paper.datasets import make_linear_unit_test
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.tables import Table, markdown, write_files
 
 METHODS = {
     "ISR-Cov, flag mean as published": ("cov", "paper"),
@@ -78,8 +77,7 @@ def main() -> None:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_beside(options.out / "results.csv", text.getvalue().encode())
-    write_beside(options.out / "table.md", page.encode())
+    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
     print(page)
 
 

@@ -24,8 +24,7 @@ from isrlearn import ISRClassifierCV, infer_environments
 from isrlearn.datasets import EnvironmentData, Splits, load_digits_on_paper, make_waterbirds_like
 from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import worst_group_accuracy
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.tables import Table, markdown, write_files
 
 DATA: dict[str, Callable[..., Splits]] = {
     "Waterbirds-like features": make_waterbirds_like,
@@ -166,8 +165,7 @@ def main() -> None:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(row | {k: f"{row[k]:.6f}" for k in ("worst", "average")} for row in rows)
-    write_beside(options.out / "results.csv", text.getvalue().encode())
-    write_beside(options.out / "table.md", page.encode())
+    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
     print(page)
 
 

@@ -8,10 +8,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(total: int | None, what: str, *, shown: bool) -> Iterator[Callable[[int], None]]:
+def progress(
+    total: int | None, what: str, *, shown: bool, done: int = 0
+) -> Iterator[Callable[[int], None]]:
     """A function that counts what is done, drawn as a bar if `shown` and on a terminal.
 
-    Rich draws it; without that package there is no bar. A total of None is not known.
+    Rich draws it; without that package there is no bar. A total of None is not known; `done` was
+    done before.
     """
     if not shown or not sys.stderr.isatty():
         yield lambda done: None
@@ -23,6 +26,7 @@ def progress(total: int | None, what: str, *, shown: bool) -> Iterator[Callable[
         yield lambda done: None
         return
     columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
+    # With the default period of 30 s the time left would jump with every slow step.
+    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=600) as bar:
+        task = bar.add_task("", total=total, completed=done)
         yield lambda done: bar.advance(task, done)

@@ -16,8 +16,7 @@ import pytest
 
 from isrlearn.paper.benchmark import Result
 from isrlearn.paper.experiments import EXPERIMENTS
-from isrlearn.paper.partial_curves import Curve
-from isrlearn.paper.partial_labels import LabelsPlan, LabelsResult
+from isrlearn.paper.partial_labels import Curve, LabelsPlan, LabelsResult
 from isrlearn.paper.real.catalogue import REAL
 from isrlearn.paper.real.tables import CellScore, score_tables
 from isrlearn.paper.summary import Summary

@@ -8,9 +8,8 @@ import pytest
 from isrlearn.datasets import EnvironmentData
 from isrlearn.paper.baselines import ERMClassifier
 from isrlearn.paper.datasets import make_linear_unit_test, permute_spurious
-from isrlearn.paper.evaluate import Failure, Group, evaluate
-from isrlearn.paper.evaluate import test_errors as errors_of
-from isrlearn.paper.records import CellKey
+from isrlearn.paper.evaluate import environment_errors, evaluate
+from isrlearn.paper.records import CellKey, Failure
 
 OPTIONS = {"n_samples": 400}
 
@@ -20,7 +19,7 @@ def key(method, dataset="3s", parameters=None):
 
 
 def test_a_cell_is_what_a_reader_gets_from_the_same_seed():
-    (record,) = evaluate(Group("linear-unit-tests", (key("erm"),)))
+    (record,) = evaluate("linear-unit-tests", (key("erm"),))
     splits = make_linear_unit_test("3s", n_environments=3, n_samples=400, random_state=5)
     model = ERMClassifier().fit(splits.train.X, splits.train.y)
     wrong = model.predict(splits.test.X) != splits.test.y
@@ -32,7 +31,7 @@ def test_a_cell_is_what_a_reader_gets_from_the_same_seed():
 
 
 def test_the_oracle_is_trained_on_permuted_data_and_no_other_method_is():
-    erm, oracle = evaluate(Group("linear-unit-tests", (key("erm"), key("oracle"))))
+    erm, oracle = evaluate("linear-unit-tests", (key("erm"), key("oracle")))
     splits = make_linear_unit_test("3s", n_environments=3, n_samples=400, random_state=5)
     train = permute_spurious(splits.train, random_state=5)
     model = ERMClassifier().fit(train.X, train.y)
@@ -42,16 +41,16 @@ def test_the_oracle_is_trained_on_permuted_data_and_no_other_method_is():
 
 def test_a_cell_is_the_same_alone_and_in_a_group():
     names = ("isr-mean", "isr-cov", "irmv1", "oracle")
-    group = evaluate(Group("linear-unit-tests", tuple(key(name) for name in names)))
+    group = evaluate("linear-unit-tests", tuple(key(name) for name in names))
     for record, name in zip(group, names, strict=True):
-        (alone,) = evaluate(Group("linear-unit-tests", (key(name),)))
+        (alone,) = evaluate("linear-unit-tests", (key(name),))
         assert record.per_environment == alone.per_environment
         assert record.validation == alone.validation
 
 
 def test_a_failing_cell_does_not_stop_the_others():
     bad = key("irmv1", parameters={"penalty": 7.0})
-    failure, record = evaluate(Group("linear-unit-tests", (bad, key("erm"))))
+    failure, record = evaluate("linear-unit-tests", (bad, key("erm")))
     assert isinstance(failure, Failure)
     assert "penalty" in failure.message
     assert record.key == key("erm")
@@ -59,7 +58,7 @@ def test_a_failing_cell_does_not_stop_the_others():
 
 def test_warnings_of_a_fit_are_kept_in_its_record():
     hurried = key("irmv1", parameters={"max_iter": 1})
-    (record,) = evaluate(Group("linear-unit-tests", (hurried,)))
+    (record,) = evaluate("linear-unit-tests", (hurried,))
     assert any("ConvergenceWarning" in text for text in record.warnings)
 
 
@@ -69,4 +68,4 @@ def test_a_diverged_regression_has_an_infinite_error():
             return np.array([np.nan, 1e300, 2.0])
 
     data = EnvironmentData(np.zeros((3, 1)), np.array([0.0, 0.0, 1.0]), np.array([0, 1, 2]))
-    assert errors_of(Diverged(), data) == [np.inf, np.inf, 1.0]
+    assert environment_errors(Diverged(), data) == [np.inf, np.inf, 1.0]

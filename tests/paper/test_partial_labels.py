@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from isrlearn.paper import partial_labels
-from isrlearn.paper.partial_curves import curves
 from isrlearn.paper.partial_labels import (
     LabelsPlan,
     _usable,
+    curves,
     partly_labelled,
     run_partial_labels,
     write_partial_labels,

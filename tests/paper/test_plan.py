@@ -7,7 +7,7 @@ import pytest
 from isrlearn.paper.baselines import published_trials
 from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.methods import METHODS
-from isrlearn.paper.plan import Plan, grouped, numbers
+from isrlearn.paper.plan import Plan, numbers
 from isrlearn.paper.published import published_results
 from isrlearn.paper.records import Record
 
@@ -100,16 +100,6 @@ def test_methods_are_told_as_many_dimensions_as_environments_allow(n_environment
     for name, expected in told.items():
         estimator = METHODS[name].estimator(panel, n_environments, "converged", {})
         assert estimator.n_spurious == expected
-
-
-def test_groups_share_their_data_and_hold_every_cell_once():
-    plan = Plan(LINEAR, ("2", "3s"), ("erm", "oracle", "iga"), (2, 5), 3, n_trials=2)
-    groups = grouped(LINEAR, plan.first_keys())
-    for group in groups:
-        assert len({(k.dataset, k.n_environments, k.seed) for k in group.keys}) == 1
-    ids = [key.id for group in groups for key in group.keys]
-    assert sorted(ids) == sorted(key.id for key in plan.first_keys())
-    assert len(groups) == 2 * 2 * 3
 
 
 @pytest.mark.parametrize(

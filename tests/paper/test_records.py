@@ -26,7 +26,7 @@ def made(seed: int, value: float = 0.1) -> Record:
     return Record(key, value, 0.0, [value, value], 0.5, ["UserWarning: ±"], {"numpy": "2"})
 
 
-def atomic_write(directory, *records: Record):
+def recorded(directory, *records: Record):
     with RecordFile(directory, EXPERIMENT, "isr bench") as file:
         for record in records:
             file.append(record)
@@ -35,7 +35,7 @@ def atomic_write(directory, *records: Record):
 
 def test_a_record_reads_back_as_it_was(tmp_path):
     records = [made(0, 1 / 3), made(1, 5e-324)]
-    assert list(read_records(atomic_write(tmp_path, *records)).values()) == records
+    assert list(read_records(recorded(tmp_path, *records)).values()) == records
 
 
 def test_the_id_depends_on_every_field_of_the_key_and_on_nothing_else():
@@ -56,7 +56,7 @@ def test_the_id_depends_on_every_field_of_the_key_and_on_nothing_else():
 
 
 def test_opening_again_continues_after_what_is_there(tmp_path):
-    path = atomic_write(tmp_path, made(0))
+    path = recorded(tmp_path, made(0))
     before = path.read_bytes()
     with RecordFile(tmp_path, EXPERIMENT, "another command") as file:
         assert list(file.by_id) == [made(0).key.id]
@@ -67,7 +67,7 @@ def test_opening_again_continues_after_what_is_there(tmp_path):
 
 @pytest.mark.parametrize("cut", [1, 2, 10, 200])
 def test_a_truncated_last_line_is_cut_off_with_a_warning_and_the_rest_is_kept(tmp_path, cut):
-    path = atomic_write(tmp_path, made(0), made(1))
+    path = recorded(tmp_path, made(0), made(1))
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
     if cut == 1:  # only the line's end is missing: nothing is lost
@@ -85,7 +85,7 @@ def test_a_truncated_last_line_is_cut_off_with_a_warning_and_the_rest_is_kept(tm
 
 
 def test_reading_alone_leaves_a_truncated_file_as_it_is(tmp_path):
-    path = atomic_write(tmp_path, made(0), made(1))
+    path = recorded(tmp_path, made(0), made(1))
     path.write_bytes(path.read_bytes()[:-7])
     before = path.read_bytes()
     with pytest.warns(UserWarning, match="cut off"):
@@ -94,7 +94,7 @@ def test_reading_alone_leaves_a_truncated_file_as_it_is(tmp_path):
 
 
 def test_a_line_of_zeros_left_by_a_power_failure_is_dropped_too(tmp_path):
-    path = atomic_write(tmp_path, made(0))
+    path = recorded(tmp_path, made(0))
     whole = path.read_bytes()
     path.write_bytes(whole + b"\0" * 50 + b"\n")
     with pytest.warns(UserWarning, match="cut off"), RecordFile(tmp_path, EXPERIMENT):
@@ -103,11 +103,14 @@ def test_a_line_of_zeros_left_by_a_power_failure_is_dropped_too(tmp_path):
 
 
 def test_damage_in_the_middle_is_an_error_and_names_the_line(tmp_path):
-    path = atomic_write(tmp_path, made(0), made(1))
+    path = recorded(tmp_path, made(0), made(1))
     lines = path.read_bytes().split(b"\n")
     lines[1] = lines[1][:30]
     path.write_bytes(b"\n".join(lines))
-    with pytest.raises(RecordError, match="line 2 is no record"), RecordFile(tmp_path, EXPERIMENT):
+    with (
+        pytest.raises(RecordError, match="line 2 is not a record"),
+        RecordFile(tmp_path, EXPERIMENT),
+    ):
         pass
 
 
@@ -139,7 +142,7 @@ def test_a_file_of_another_schema_is_refused_and_left_alone(tmp_path, first_line
 
 
 def test_records_of_another_experiment_are_refused(tmp_path):
-    atomic_write(tmp_path, made(0))
+    recorded(tmp_path, made(0))
     with pytest.raises(RecordError, match="'linear-unit-tests', not of 'regression'"):
         RecordFile(tmp_path, "regression").__enter__()
 

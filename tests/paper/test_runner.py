@@ -8,7 +8,8 @@ import signal
 
 import pytest
 
-from isrlearn.paper.runner import outcomes, progress, terminated_as_interrupted
+from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
+from isrlearn.paper.runner import complete, outcomes, terminated_as_interrupted
 
 # With several jobs the work is looked up by name in fresh processes: builtins are there too.
 
@@ -53,16 +54,46 @@ def test_sigterm_interrupts_and_the_old_handler_comes_back():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_no_bar_is_drawn_when_output_is_no_terminal(capfd):
-    with progress(3, "cells") as advance:
-        advance()
-    assert capfd.readouterr() == ("", "")
+def key(seed, dataset="3s", method="erm"):
+    return CellKey(dataset, method, 2, seed, "converged")
 
 
-def test_on_a_terminal_the_bar_counts_cells_and_tells_the_time_left(capfd, monkeypatch):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with progress(4, "cells", done=1) as advance:
-        advance()
+def test_cells_that_share_their_data_are_run_together_and_each_one_once(tmp_path):
+    keys = [key(s, d, m) for m in ("erm", "iga") for d in ("2", "3s") for s in (1, 0)]
+    run = []
+
+    def work(cells):
+        run.append(cells)
+        return [Record(cell, 0.5, 0.0, [0.5], 0.1) for cell in cells]
+
+    with RecordFile(tmp_path, "example") as records:
+        complete(records, keys * 2, work, group=lambda key: (key.seed, key.dataset))
+        assert [(cell.seed, cell.dataset) for cells in run for cell in cells] == sorted(
+            (cell.seed, cell.dataset) for cell in keys
+        )
+        assert [len(cells) for cells in run] == [2, 2, 2, 2]
+        assert set(records.by_id) == {cell.id for cell in keys}
+
+
+def test_failures_are_returned_and_not_recorded(tmp_path):
+    def work(cells):
+        return [Failure(cell, "ValueError: no") for cell in cells]
+
+    with RecordFile(tmp_path, "example") as records:
+        (failure,) = complete(records, [key(0)], work, group=lambda key: key.seed)
+        assert failure.key == key(0)
+        assert not records.by_id
+
+
+def test_on_a_terminal_the_bar_counts_cells(tmp_path, capfd, monkeypatch):
+    def work(cells):
+        return [Record(cell, 0.5, 0.0, [0.5], 0.1) for cell in cells]
+
+    with RecordFile(tmp_path, "example") as records:
+        complete(records, [key(0)], work, group=lambda key: key.seed)
+        assert capfd.readouterr() == ("", "")
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+        complete(records, [key(0), key(1)], work, group=lambda key: key.seed, label="fits")
     shown = capfd.readouterr().err
-    assert "cells" in shown
-    assert "2/4" in shown
+    assert "fits" in shown
+    assert "2/2" in shown

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isrlearn.paper.figures import _STYLES, error_figure
+from isrlearn.paper.figures import STYLES, error_figure
 from isrlearn.paper.methods import METHODS
 from isrlearn.paper.published import (
     Comparison,
@@ -20,8 +20,8 @@ from isrlearn.paper.published import (
     published_results,
 )
 from isrlearn.paper.records import CellKey, Record
-from isrlearn.paper.summary import summaries
-from isrlearn.paper.tables import Table, csv_of_records, csv_of_summaries, error_tables
+from isrlearn.paper.summary import csv_of_records, csv_of_summaries, error_tables, summaries
+from isrlearn.paper.tables import Table
 
 TITLES = {"3": "Example-3", "3s": "Example-3s"}
 LABELS = {"erm": "ERM", "oracle": "Oracle"}
@@ -140,10 +140,10 @@ def test_without_matplotlib_the_error_names_the_extra(records, monkeypatch):
 def test_methods_shown_together_differ_in_colour_and_in_marker():
     from isrlearn.paper.experiments import EXPERIMENTS
 
-    assert set(METHODS) <= set(_STYLES)
+    assert set(METHODS) <= set(STYLES)
     for experiment in EXPERIMENTS.values():
         for names in (experiment.methods, experiment.published_methods):
-            colours, markers = zip(*(_STYLES[name] for name in names), strict=True)
+            colours, markers = zip(*(STYLES[name] for name in names), strict=True)
             assert len(set(colours)) == len(set(markers)) == len(names)
 
 

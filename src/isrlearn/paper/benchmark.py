@@ -1,47 +1,46 @@
-"""A run from its plan to its tables and figures."""
+"""A run, from its plan to its tables and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isrlearn.paper.evaluate import Failure, evaluate
+from isrlearn.paper.evaluate import evaluate
 from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.figures import error_figure
-from isrlearn.paper.files import write_beside
 from isrlearn.paper.methods import METHODS
-from isrlearn.paper.plan import Plan, grouped
+from isrlearn.paper.plan import Plan
 from isrlearn.paper.published import compared, comparison_tables, published_results
-from isrlearn.paper.records import CellKey, Record, RecordFile
-from isrlearn.paper.runner import outcomes, progress, terminated_as_interrupted
-from isrlearn.paper.summary import Summary, summaries
-from isrlearn.paper.tables import (
-    Table,
+from isrlearn.paper.records import Failure, Record, RecordFile
+from isrlearn.paper.runner import complete, terminated_as_interrupted
+from isrlearn.paper.summary import (
+    Summary,
     csv_of_records,
     csv_of_summaries,
     error_tables,
-    markdown,
+    summaries,
 )
+from isrlearn.paper.tables import Table, markdown, result_dict, write_files
 
 __all__ = ["Result", "run", "write_result"]
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run found.
+    """The result of a run.
 
     Parameters
     ----------
     plan : Plan
         What was run.
     records : list of Record
-        The cells of the result, in the plan's order; trials that lost are not among them.
+        The cells of the result, in the order of the plan, without the trials that lost.
     failures : list of Failure
         Cells that raised an error.
     compare : bool
-        Whether published results are shown beside.
+        Whether published results are shown beside ours.
 
     Examples
     --------
@@ -60,7 +59,7 @@ class Result:
 
     @property
     def summaries(self) -> list[Summary]:
-        """Mean, spread and excess error of every curve's points."""
+        """Mean, spread and excess error of every point of the curves."""
         return summaries(self.records)
 
     @property
@@ -75,7 +74,7 @@ class Result:
         return {name: METHODS[name].label for name in self.plan.methods}
 
     def tables(self) -> list[Table]:
-        """Errors of each data set, then, if asked for, the comparison with what is published."""
+        """Errors on each data set and, on request, the comparison with the published ones."""
         found = self.summaries
         log = EXPERIMENTS[self.plan.experiment].log
         tables = error_tables(found, self.titles, self.labels, exponent=log)
@@ -106,18 +105,12 @@ class Result:
         return tables
 
     def to_dict(self) -> dict[str, Any]:
-        """The summaries, and the comparison if asked for, ready for JSON."""
+        """The plan, summaries and failures, and the comparison on request, ready for JSON."""
         found = self.summaries
-        content: dict[str, Any] = {
-            "plan": asdict(self.plan),
-            "summaries": [_without_nan(asdict(summary)) for summary in found],
-            "failures": [{**asdict(f.key), "message": f.message} for f in self.failures],
-        }
+        content = result_dict(self.plan, self.failures, summaries=found)
         if self.compare:
-            content["comparison"] = [
-                {**asdict(c), "z": c.z, "agrees": c.agrees}
-                for c in compared(found, published_results())
-            ]
+            comparisons = compared(found, published_results())
+            content["comparison"] = [comparison.to_dict() for comparison in comparisons]
         return content
 
 
@@ -129,7 +122,7 @@ def run(
     compare: bool = False,
     command: str = "",
 ) -> Result:
-    """Result of a plan, of whose cells those already recorded in `out` are not run again.
+    """Result of a plan; cells already recorded in `out` are not run again.
 
     Parameters
     ----------
@@ -140,9 +133,9 @@ def run(
     n_jobs : int, default=1
         Number of processes. The result does not depend on it.
     compare : bool, default=False
-        Show published results beside.
+        Show published results beside ours.
     command : str
-        The command that made the run, kept in a new record file.
+        The command of the run, for the header of a new record file.
 
     Examples
     --------
@@ -154,12 +147,21 @@ def run(
     True
     """
     with terminated_as_interrupted(), RecordFile(out, plan.experiment, command) as records:
-        failures = _complete(plan, plan.first_keys(), records, n_jobs, "searching and running")
+        run_cells = partial(
+            complete,
+            records,
+            work=partial(evaluate, plan.experiment),
+            # Seed by seed, so that an interrupted run has something to show; large data first, so
+            # that no process is left alone with them at the end.
+            group=lambda key: (key.seed, -key.n_environments, key.dataset),
+            n_jobs=n_jobs,
+        )
+        failures = run_cells(plan.first_keys(), label="searching and running")
         chosen = plan.final_keys(records.by_id)
         failed = {failure.key.id for failure in failures}
         keys = [key for _, key in chosen if key.id not in failed]
-        failures += _complete(plan, keys, records, n_jobs, "running what was chosen")
-        # A method that shows another's cells shows them under its own name.
+        failures += run_cells(keys, label="running what was chosen")
+        # A method that shows the cells of another one shows them under its own name.
         found = [
             replace(records.by_id[key.id], key=replace(key, method=method))
             for method, key in chosen
@@ -173,7 +175,7 @@ def write_result(
 ) -> list[Path]:
     """Paths of the files written: results.csv, summary.csv, table.md, figure.png, figure.svg.
 
-    Each is written beside and renamed.
+    Each file is replaced atomically.
 
     Parameters
     ----------
@@ -184,7 +186,7 @@ def write_result(
     figures : bool, default=True
         Draw the figures, which needs matplotlib.
     command : str
-        The command that made the result, for its tables.
+        The command of the run, for the page of tables.
 
     Examples
     --------
@@ -196,65 +198,36 @@ def write_result(
     """
     experiment = EXPERIMENTS[result.plan.experiment]
     found = result.summaries
-    page = markdown(
-        experiment.title, _notes(result, command), [*result.tables(), *result.excess_tables()]
-    )
-    texts = {
+    tables = [*result.tables(), *result.excess_tables()]
+    contents: dict[str, str | bytes] = {
         "results.csv": csv_of_records(result.records),
         "summary.csv": csv_of_summaries(found),
-        "table.md": page,
+        "table.md": markdown(experiment.title, _notes(result), tables, command=command),
     }
-    written = [write_beside(Path(out) / name, text.encode()) for name, text in texts.items()]
-    if not figures:
-        return written
-    drawn = error_figure(
-        found,
-        result.titles,
-        result.labels,
-        quantity=experiment.quantity,
-        log=experiment.log,
-        published=published_results() if result.compare else None,
-    )
-    return written + [write_beside(Path(out) / name, data) for name, data in drawn.items()]
+    if figures:
+        contents |= error_figure(
+            found,
+            result.titles,
+            result.labels,
+            quantity=experiment.quantity,
+            log=experiment.log,
+            published=published_results() if result.compare else None,
+        )
+    return write_files(out, contents)
 
 
-def _complete(
-    plan: Plan, keys: Sequence[CellKey], records: RecordFile, n_jobs: int, label: str
-) -> list[Failure]:
-    """Run and record the cells that are not recorded yet; return those that failed."""
-    missing = {key.id: key for key in keys if key.id not in records.by_id}
-    failures = []
-    groups = grouped(plan.experiment, missing.values())
-    n_done = len({key.id for key in keys}) - len(missing)
-    with progress(n_done + len(missing), label, n_done) as advance:
-        for outcome in outcomes(evaluate, groups, n_jobs):
-            if isinstance(outcome, Failure):
-                failures.append(outcome)
-            else:
-                records.append(outcome)
-            advance()
-    return failures
-
-
-def _notes(result: Result, command: str) -> list[str]:
-    """What a reader of the tables has to know."""
+def _notes(result: Result) -> list[str]:
+    """Notes for readers of the tables."""
     plan = result.plan
     quantity = EXPERIMENTS[plan.experiment].quantity.lower()
     notes = [
         f"Mean {quantity} over the test environments, averaged over {plan.n_seeds} seeds, ± half "
-        f"the 95 % interval of that mean. {plan.n_samples:,} samples an environment; "
+        f"the 95 % interval of that mean. {plan.n_samples:,} samples per environment; "
         f"optimiser: {plan.optimizer}."
     ]
-    if command:
-        notes.insert(0, f"Made by `{command}`.")
     if result.compare:
         notes.append(
             "Differences from the published means are in standard errors of a two-sample t test, "
             "from the spread over seeds in one environment."
         )
     return notes
-
-
-def _without_nan(fields: dict[str, Any]) -> dict[str, Any]:
-    """The same with None for NaN, which JSON does not have."""
-    return {name: None if value != value else value for name, value in fields.items()}

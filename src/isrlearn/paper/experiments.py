@@ -1,4 +1,4 @@
-"""The experiments: which data sets make up a figure, and which methods are shown."""
+"""The synthetic experiments: data sets of each figure, and methods shown."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Panel:
     Parameters
     ----------
     title : str
-        Title of its panel.
+        Title of the panel.
     make : callable
-        ``make(n_environments=, n_samples=, random_state=)`` returns its splits.
+        ``make(n_environments=, n_samples=, random_state=)`` returns the splits.
     task : {"classification", "regression"}
-        What is predicted.
+        Kind of target.
     n_spurious : int
-        Dimension of its spurious features, which methods are told.
+        Dimension of the spurious features, which is passed to the methods.
     n_classes : int
         Number of classes; 1 for regression.
 
@@ -57,7 +57,7 @@ class Experiment:
     Parameters
     ----------
     title : str
-        Heading of its tables.
+        Heading of the page of tables.
     panels : mapping of str to Panel
         Data sets by name.
     datasets : tuple of str
@@ -65,9 +65,9 @@ class Experiment:
     methods : tuple of str
         Names of the methods run by default.
     published_methods : tuple of str
-        The same when baselines are optimised as published.
+        Names of the methods run by default when baselines are optimised as published.
     quantity : str
-        What the errors are.
+        Name of the error.
     log : bool
         Whether errors are drawn on a logarithmic axis.
 
@@ -86,12 +86,12 @@ class Experiment:
     log: bool = False
 
     def default_methods(self, optimizer: str) -> tuple[str, ...]:
-        """Methods run by default with an optimiser."""
+        """Methods run by default with an optimizer."""
         return self.published_methods if optimizer == "published" else self.methods
 
 
 def _unit_test(name: str) -> Panel:
-    """A data set of the linear unit tests and the paper's variants of them."""
+    """A data set of the linear unit tests or of the paper's variants of them."""
     task: Task = "regression" if name.startswith("1") else "classification"
     make = partial(make_linear_unit_test, name)
     return Panel(f"Example-{name}", make, task, 5, 1 if task == "regression" else 2)

@@ -1,21 +1,24 @@
-"""Figures in the layout of the paper: a panel a data set, error against environments."""
+"""Figures in the layout of the paper: one panel per data set."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from isrlearn.paper.summary import Summary
 
 if TYPE_CHECKING:
+    from isrlearn.paper.partial_labels import Curve
     from isrlearn.paper.published import PublishedResults
 
-__all__ = ["error_figure", "require_matplotlib"]
+__all__ = ["STYLES", "drawn", "error_figure", "labels_figure", "require_matplotlib"]
 
-# Okabe and Ito's colours, told apart under the common colour deficiencies. Each comes with a
-# marker of its own, so that no line is known by colour alone; a method keeps its pair everywhere.
-_STYLES: dict[str, tuple[str, str]] = {
+#: Colour and marker of each method, the same in all figures. The colours are those of Okabe and
+#: Ito, distinguishable under the common colour deficiencies; the markers make sure that no line
+#: is identified by its colour alone.
+STYLES: dict[str, tuple[str, str]] = {
     "isr-mean": ("#0072B2", "o"),
     "isr-mean-pooled": ("#56B4E9", "D"),
     "isr-mean-auto": ("#332288", "h"),
@@ -36,78 +39,14 @@ _STYLES: dict[str, tuple[str, str]] = {
     "oracle": ("#7F7F7F", "+"),
 }
 _OTHER = ("#999933", "d")
-_FLOOR = 1e-8  # of a logarithmic axis: below it everything is solved
+_FLOOR = 1e-8  # lower end of a logarithmic axis: smaller errors count as solved
 
-
-def error_figure(
-    found: Iterable[Summary],
-    titles: Mapping[str, str],
-    labels: Mapping[str, str],
-    *,
-    quantity: str = "Test error",
-    log: bool = False,
-    published: PublishedResults | None = None,
-) -> dict[str, bytes]:
-    """Contents of the files ``figure.png`` and ``figure.svg``, by name.
-
-    Lines are means over seeds with a band of the 95 % interval. The same summaries give the same
-    files, byte for byte, with the same version of matplotlib.
-
-    Parameters
-    ----------
-    found : iterable of Summary
-        What to draw.
-    titles : mapping of str to str
-        Title of each data set's panel, in order.
-    labels : mapping of str to str
-        Label of each method, in order.
-    quantity : str, default="Test error"
-        Label of the vertical axis.
-    log : bool, default=False
-        Logarithmic vertical axis, cut off at 1e-8.
-    published : mapping, optional
-        Published results, drawn dashed in the colour of their method.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib, of the extra ``plot``, is not installed.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.records import CellKey, Record
-    >>> from isrlearn.paper.summary import summaries
-    >>> keys = [CellKey("3s", "erm", E, seed, "converged") for E in (2, 3) for seed in (0, 1)]
-    >>> records = [Record(key, 0.2, 0.0, [0.2] * key.n_environments, 0.1) for key in keys]
-    >>> files = error_figure(summaries(records), {"3s": "Example-3s"}, {"erm": "ERM"})
-    >>> sorted(files), files["figure.png"][1:4]
-    (['figure.png', 'figure.svg'], b'PNG')
-    """
-    figure_type, rc_context = require_matplotlib()
-    found = list(found)
-    shown = {name: title for name, title in titles.items() if any(s.dataset == name for s in found)}
-    n_columns = min(len(shown), 4 if len(shown) > 6 else 3)
-    n_rows = -(-len(shown) // n_columns)
-    # Text stays text in the SVG: searchable, and a tenth of the size.
-    with rc_context({"svg.hashsalt": "isrlearn", "svg.fonttype": "none", "font.size": 9}):
-        figure = figure_type(figsize=(3.4 * n_columns, 2.7 * n_rows + 0.6), layout="constrained")
-        axes = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True, sharey=True)
-        for i, (axis, (dataset, title)) in enumerate(zip(axes.flat, shown.items(), strict=False)):
-            _panel(axis, [s for s in found if s.dataset == dataset], labels, log, published)
-            axis.set_title(title)
-            if i % n_columns == 0:
-                axis.set_ylabel(quantity)
-            if i + n_columns >= len(shown):
-                axis.set_xlabel("Environments E")
-                axis.tick_params(labelbottom=True)
-        for axis in axes.flat[len(shown) :]:
-            axis.set_visible(False)
-        _legend(figure, axes)
-        return {"figure.png": _saved(figure, "png"), "figure.svg": _saved(figure, "svg")}
+_LABELS_COLOURS = {"isr": "#0072B2", "reweighting": "#D55E00", "plain": "#000000"}
+_LABELS_STYLES = {"worst group": ("-", "o"), "average": ("--", "s")}
 
 
 def require_matplotlib() -> tuple[Any, Any]:
-    """Matplotlib's Figure and rc_context; neither touches the user's backend or settings.
+    """Matplotlib's Figure and rc_context, which leave the user's backend and settings alone.
 
     Raises
     ------
@@ -124,20 +63,105 @@ def require_matplotlib() -> tuple[Any, Any]:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "figures need matplotlib, which is not installed: pip install 'isrlearn[plot]', or do "
+            "figures need matplotlib, which is not installed: pip install 'isrlearn[plot]', or run "
             "without figures"
         ) from error
     return Figure, rc_context
 
 
-def _panel(
+def drawn(
+    size: tuple[float, float], draw: Callable[[Any], None], name: str = "figure"
+) -> dict[str, bytes]:
+    """Contents of a PNG and an SVG file, by file name, of the figure that `draw` completes.
+
+    The same figure gives the same bytes with the same version of matplotlib.
+
+    Examples
+    --------
+    >>> files = drawn((2, 1), lambda figure: figure.subplots().plot([1, 2]))
+    >>> list(files), files["figure.png"][1:4]
+    (['figure.png', 'figure.svg'], b'PNG')
+    """
+    figure_type, rc_context = require_matplotlib()
+    files = {}
+    # In the SVG, text remains text: searchable, and a tenth of the size.
+    with rc_context({"svg.hashsalt": "isrlearn", "svg.fonttype": "none", "font.size": 9}):
+        figure = figure_type(figsize=size, layout="constrained")
+        draw(figure)
+        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+            out = io.BytesIO()
+            figure.savefig(out, format=kind, dpi=150, metadata=metadata)
+            files[f"{name}.{kind}"] = out.getvalue()
+    return files
+
+
+def error_figure(
+    found: Iterable[Summary],
+    titles: Mapping[str, str],
+    labels: Mapping[str, str],
+    *,
+    quantity: str = "Test error",
+    log: bool = False,
+    published: PublishedResults | None = None,
+) -> dict[str, bytes]:
+    """Files of a figure of the error against the number of environments; see `drawn`.
+
+    Lines are means over seeds with a band of the 95 % interval.
+
+    Parameters
+    ----------
+    found : iterable of Summary
+        What to draw.
+    titles : mapping of str to str
+        Title of each data set's panel, in order.
+    labels : mapping of str to str
+        Label of each method, in order.
+    quantity : str, default="Test error"
+        Label of the vertical axis.
+    log : bool, default=False
+        Logarithmic vertical axis, cut off at 1e-8.
+    published : mapping, optional
+        Published results, drawn as dashed lines in the colour of their method.
+
+    Examples
+    --------
+    >>> from isrlearn.paper.records import CellKey, Record
+    >>> from isrlearn.paper.summary import summaries
+    >>> keys = [CellKey("3s", "erm", E, seed, "converged") for E in (2, 3) for seed in (0, 1)]
+    >>> records = [Record(key, 0.2, 0.0, [0.2] * key.n_environments, 0.1) for key in keys]
+    >>> sorted(error_figure(summaries(records), {"3s": "Example-3s"}, {"erm": "ERM"}))
+    ['figure.png', 'figure.svg']
+    """
+    found = list(found)
+    shown = {name: title for name, title in titles.items() if any(s.dataset == name for s in found)}
+    n_columns = min(len(shown), 4 if len(shown) > 6 else 3)
+    n_rows = -(-len(shown) // n_columns)
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots(n_rows, n_columns, squeeze=False, sharex=True, sharey=True)
+        for i, (axis, (dataset, title)) in enumerate(zip(axes.flat, shown.items(), strict=False)):
+            _error_panel(axis, [s for s in found if s.dataset == dataset], labels, log, published)
+            axis.set_title(title)
+            if i % n_columns == 0:
+                axis.set_ylabel(quantity)
+            if i + n_columns >= len(shown):
+                axis.set_xlabel("Environments E")
+                axis.tick_params(labelbottom=True)
+        for axis in axes.flat[len(shown) :]:
+            axis.set_visible(False)
+        _legend(figure, 6)
+
+    return drawn((3.4 * n_columns, 2.7 * n_rows + 0.6), draw)
+
+
+def _error_panel(
     axis: Any,
     found: list[Summary],
     labels: Mapping[str, str],
     log: bool,
     published: PublishedResults | None,
 ) -> None:
-    """One data set: a line and a band a method."""
+    """One data set, with a line and a band per method."""
     floor = _FLOOR if log else 0.0
     if log:
         axis.set_yscale("log")
@@ -145,51 +169,87 @@ def _panel(
         line = sorted((s for s in found if s.method == method), key=lambda s: s.n_environments)
         if not line:
             continue
-        color, marker = _STYLES.get(method, _OTHER)
+        colour, marker = STYLES.get(method, _OTHER)
+        style = {"color": colour, "marker": marker, "markersize": 4.5}
         E = [s.n_environments for s in line]
-        mean = [max(s.mean, floor) for s in line]
-        style = {"color": color, "marker": marker, "markersize": 4.5, "linewidth": 1.2}
-        axis.plot(E, mean, label=label, **style)
-        if line[0].n_seeds > 1:
-            low = [max(s.mean - s.half_width, floor) for s in line]
-            high = [max(s.mean + s.half_width, floor) for s in line]
-            axis.fill_between(E, low, high, color=color, alpha=0.18, linewidth=0)
-        if published is not None:
-            _published_line(axis, published, line[0].dataset, method, label, style)
+        axis.plot(E, [max(s.mean, floor) for s in line], label=label, linewidth=1.2, **style)
+        _band(axis, E, line, colour, floor)
+        curve = (line[0].dataset, method)
+        means = {key[2]: p.mean for key, p in (published or {}).items() if key[:2] == curve}
+        if means:
+            style |= {"linestyle": "--", "markerfacecolor": "none", "linewidth": 0.9}
+            axis.plot(list(means), list(means.values()), label=f"{label}, published", **style)
     axis.grid(alpha=0.3, linewidth=0.5)
     if log:
         axis.set_ylim(bottom=_FLOOR / 2)
 
 
-def _published_line(
-    axis: Any,
-    published: PublishedResults,
-    dataset: str,
-    method: str,
-    label: str,
-    style: dict[str, Any],
+def labels_figure(
+    curves: Iterable[Curve], titles: Mapping[str, str], labels: Mapping[str, str]
+) -> dict[str, bytes]:
+    """Files of a figure of the accuracy against the share of rows with a known environment.
+
+    Solid lines are the worst group, dashed ones the average; bands are 95 % intervals of the mean.
+
+    Parameters
+    ----------
+    curves : iterable of Curve
+        What to draw.
+    titles : mapping of str to str
+        Title of each data set's panel, in order.
+    labels : mapping of str to str
+        Label of each method, in order.
+    """
+    lines: dict[tuple[str, str, str], list[Curve]] = {}
+    for curve in curves:
+        lines.setdefault((curve.dataset, curve.method, curve.score), []).append(curve)
+    fractions = sorted({c.fraction for line in lines.values() for c in line})
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots(1, len(titles), squeeze=False, sharey=True)
+        for axis, (dataset, title) in zip(axes.flat, titles.items(), strict=True):
+            for method, label in labels.items():
+                colour = _LABELS_COLOURS.get(method, "#AA4499")
+                for score, (style, marker) in _LABELS_STYLES.items():
+                    line = lines.get((dataset, method, score))
+                    if line is None:
+                        continue
+                    at, means = [c.fraction for c in line], [c.mean for c in line]
+                    look = {"color": colour, "linestyle": style, "marker": marker}
+                    name = f"{label}, {score}"
+                    axis.plot(at, means, label=name, markersize=4, linewidth=1.2, **look)
+                    _band(axis, at, line, colour)
+            axis.set_xscale("log")
+            axis.set_xticks(fractions, [f"{fraction:.0%}" for fraction in fractions])
+            axis.minorticks_off()
+            axis.invert_xaxis()  # fewer labels to the right
+            axis.set_xlabel("Rows whose environment is known")
+            axis.grid(alpha=0.3, linewidth=0.5)
+            axis.set_title(title)
+        axes.flat[0].set_ylabel("Test accuracy")
+        _legend(figure, len(labels))
+
+    return drawn((5.2 * max(len(titles), 2), 3.7), draw)
+
+
+def _band(
+    axis: Any, at: list[Any], line: list[Any], colour: str, floor: float | None = None
 ) -> None:
-    """The published means, dashed, with empty markers."""
-    line = {E: p.mean for (name, m, E), p in published.items() if (name, m) == (dataset, method)}
-    if line:
-        style = {**style, "linestyle": "--", "markerfacecolor": "none", "linewidth": 0.9}
-        axis.plot(list(line), list(line.values()), label=f"{label}, published", **style)
+    """A band of the 95 % intervals, where there are any."""
+    if math.isnan(line[0].half_width):
+        return
+    low, high = ([p.mean + sign * p.half_width for p in line] for sign in (-1, 1))
+    if floor is not None:
+        low, high = ([max(value, floor) for value in values] for values in (low, high))
+    axis.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
 
 
-def _legend(figure: Any, axes: Any) -> None:
-    """One legend for all panels, below them, each label once."""
+def _legend(figure: Any, n_columns: int) -> None:
+    """One legend for all panels, below them, with each label once."""
     handles: dict[str, Any] = {}
-    for axis in axes.flat:
+    for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=6, frameon=False
+        handles.values(), handles.keys(), loc="outside lower center", ncols=n_columns, frameon=False
     )
-
-
-def _saved(figure: Any, kind: str) -> bytes:
-    """The figure as a file of the given kind, without a date."""
-    out = io.BytesIO()
-    metadata = {"Date": None} if kind == "svg" else {"Software": None}
-    figure.savefig(out, format=kind, dpi=150, metadata=metadata)
-    return out.getvalue()

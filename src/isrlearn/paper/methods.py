@@ -1,4 +1,4 @@
-"""The methods by name: how each is built, and which hyper-parameters it is tried with."""
+"""The methods by name: how each is built, and which hyper-parameters are tried."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ class Method:
     Parameters
     ----------
     label : str
-        Its name in tables and figures.
+        Name in tables and figures.
     build : callable
-        ``build(panel, n_environments)`` returns an estimator that is told the panel's number
-        of spurious dimensions, if it wants to know.
+        ``build(panel, n_environments)`` returns an estimator with the panel's number of spurious
+        dimensions, if it has such a parameter.
     tasks : frozenset of str
-        Tasks it can do.
+        Supported tasks.
     trials : mapping of str to callable
-        For each way it can be optimised, the hyper-parameters to try, given how many.
+        For each way to optimise the method, a function from the number of trials to the
+        hyper-parameters to try.
     oracle : bool
-        Whether it is trained on data whose spurious features are permuted.
+        Whether the method is trained on data whose spurious features are permuted.
     cells : str or None
-        The method whose cells it shows, if not its own: the two then differ in `chosen_by`.
+        The method whose cells this one shows, if not its own; they differ in `chosen_by` then.
     chosen_by : {"validation", "value"}
         The error by which hyper-parameters are chosen: on the validation split, or on the test
-        split, which bounds what any way of choosing could reach.
+        split, which bounds what any choice could reach.
 
     Examples
     --------
@@ -60,13 +61,13 @@ class Method:
     chosen_by: Literal["validation", "value"] = "validation"
 
     def optimized(self, wanted: str) -> str:
-        """The way it is optimised: the one wanted, or the only one it has."""
+        """How the method is optimised: as wanted, or in the only way there is."""
         return wanted if wanted in self.trials else next(iter(self.trials))
 
     def estimator(
         self, panel: Panel, n_environments: int, optimizer: str, parameters: Mapping[str, Any]
     ) -> Any:
-        """An estimator with the given hyper-parameters, not fitted."""
+        """An unfitted estimator with the given hyper-parameters."""
         built = self.build(panel, n_environments)
         if len(self.trials) > 1:
             built.set_params(optimizer=optimizer)
@@ -74,20 +75,20 @@ class Method:
 
 
 def _nothing(n: int) -> list[dict[str, Any]]:
-    """One trial: there is nothing to choose."""
+    """One trial without hyper-parameters."""
     return [{}]
 
 
-def _isr(label: str, method: str, variant: str, *, told: bool = True) -> Method:
-    """An ISR classifier, told the number of spurious dimensions, or left to test for it."""
+def _isr(label: str, method: str, variant: str, *, auto: bool = False) -> Method:
+    """An ISR classifier that knows the number of spurious dimensions, or tests for it."""
 
     def build(panel: Panel, n_environments: int) -> ISRClassifier:
-        # The means of E environments tell of E − 1 dimensions a class. In the binary tests both
-        # classes move along the same ones, ±μ_e: "mean" counts those of one class in both forms.
+        # The means of E environments show E − 1 dimensions per class. In the binary tests both
+        # classes shift along the same ones, ±μ_e, so "mean" counts those of one class.
         seen = {"mean": n_environments - 1, "multiclass": panel.n_classes * (n_environments - 1)}
         n_spurious = min(panel.n_spurious, seen.get(method, panel.n_spurious))
         return ISRClassifier(
-            method=method, n_spurious=n_spurious if told else "auto", variant=variant
+            method=method, n_spurious="auto" if auto else n_spurious, variant=variant
         )
 
     return Method(label, build, CLASSIFICATION, {"converged": _nothing})
@@ -103,7 +104,7 @@ def _isr_regression(label: str, variant: str) -> Method:
 
 
 def _baseline(algorithm: str, *, oracle: bool = False) -> Method:
-    """A linear baseline: converged, if it can be, or as published."""
+    """A linear baseline: converged where possible, or as published."""
 
     def build(panel: Panel, n_environments: int) -> Any:
         return make_baseline(algorithm, task=panel.task)
@@ -118,7 +119,7 @@ def _baseline(algorithm: str, *, oracle: bool = False) -> Method:
 
 
 def _penalties(algorithm: str, n: int) -> list[dict[str, Any]]:
-    """Penalties over their published ranges: all that is left to choose once converged."""
+    """Penalties over their published ranges, the only hyper-parameters of converged methods."""
     space = search_space(algorithm)
     names = [name for name in space if name not in ("learning_rate", "weight_decay")]
     if not names:
@@ -136,11 +137,11 @@ _IRMV1 = _baseline("IRMv1")
 METHODS: dict[str, Method] = {
     "isr-mean": _isr("ISR-Mean", "mean", "paper"),
     "isr-mean-pooled": _isr("ISR-Mean, pooled", "mean", "pooled"),
-    "isr-mean-auto": _isr("ISR-Mean, pooled, rank tested", "mean", "pooled", told=False),
+    "isr-mean-auto": _isr("ISR-Mean, pooled, rank tested", "mean", "pooled", auto=True),
     "isr-cov": _isr("ISR-Cov", "cov", "paper"),
     "isr-cov-pooled": _isr("ISR-Cov, pooled", "cov", "pooled"),
     "isr-joint": _isr("ISR-Joint", "joint", "pooled"),
-    "isr-joint-auto": _isr("ISR-Joint, rank tested", "joint", "pooled", told=False),
+    "isr-joint-auto": _isr("ISR-Joint, rank tested", "joint", "pooled", auto=True),
     "isr-multiclass": _isr("ISR-Multiclass", "multiclass", "paper"),
     "isr-multiclass-pooled": _isr("ISR-Multiclass, pooled", "multiclass", "pooled"),
     "isr-regression": _isr_regression("ISR-Regression", "paper"),

@@ -1,11 +1,10 @@
-"""Accuracy when the environment of only some rows is known, from all of them down to a few."""
+"""Accuracy when the environment of only a fraction of the rows is known."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,22 @@ from isrlearn import ISRClassifier, infer_environments
 from isrlearn.core.labels import encode
 from isrlearn.datasets import Splits, load_digits_on_paper, make_waterbirds_like
 from isrlearn.metrics import group_report
-from isrlearn.paper.evaluate import Failure
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.partial_curves import Curve, curve_table, curves
-from isrlearn.paper.partial_figure import labels_figure
-from isrlearn.paper.records import CellKey, Record, RecordFile
-from isrlearn.paper.runner import outcomes, progress, terminated_as_interrupted
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.evaluate import fitted
+from isrlearn.paper.figures import labels_figure
+from isrlearn.paper.plan import check_names
+from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
+from isrlearn.paper.runner import complete, terminated_as_interrupted
+from isrlearn.paper.summary import mean_interval
+from isrlearn.paper.tables import Table, markdown, result_dict, write_files
 
 __all__ = [
     "DATASETS",
     "FRACTIONS",
     "METHODS",
+    "Curve",
     "LabelsPlan",
     "LabelsResult",
+    "curves",
     "run_partial_labels",
     "write_partial_labels",
 ]
@@ -39,7 +40,7 @@ DATASETS: Mapping[str, tuple[str, Callable[..., Splits]]] = {
     "waterbirds-like": ("Waterbirds-like simulation", make_waterbirds_like),
     "digits-on-paper": ("Digits on paper", load_digits_on_paper),
 }
-# One setting for all shares of labels, as in the paper; classes are balanced in all of them.
+# The same settings for all fractions, as in the paper; classes are balanced in all methods.
 _HEAD = {"C": 0.01, "class_weight": "balanced"}
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "isr": ("ISR-Mean", _HEAD),
@@ -50,7 +51,7 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     ),
     "plain": ("nothing removed", {**_HEAD, "n_spurious": 0}),
 }
-#: Methods before which unknown environments are told from those known (`infer_environments`).
+#: Methods for which unknown environments are first inferred by `infer_environments`.
 _FILLED = ("isr-filled",)
 FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.05)
 _ATTRIBUTES = {"worst group": "worst", "average": "average"}  # of a GroupReport
@@ -60,7 +61,7 @@ EXPERIMENT = "partial-labels"
 
 @dataclass(frozen=True)
 class LabelsPlan:
-    """What is run: data sets, methods, shares of labels, draws.
+    """What is run: data sets, methods, fractions of labels, draws.
 
     A draw is a seed of the data and of the rows whose environment is known.
 
@@ -69,8 +70,9 @@ class LabelsPlan:
     datasets, methods : tuple of str
         Names.
     fractions : tuple of float
-        Shares of the training rows whose environment is known, in (0, 1].
+        Fractions of the training rows whose environment is known, in (0, 1].
     n_draws : int
+        Number of draws.
 
     Examples
     --------
@@ -84,13 +86,8 @@ class LabelsPlan:
     n_draws: int = 20
 
     def __post_init__(self) -> None:
-        for kind, names, known in (
-            ("data set", self.datasets, DATASETS),
-            ("method", self.methods, METHODS),
-        ):
-            for name in names:
-                if name not in known:
-                    raise ValueError(f"unknown {kind} {name!r}; there are: {', '.join(known)}")
+        check_names("data set", self.datasets, DATASETS)
+        check_names("method", self.methods, METHODS)
         if not self.fractions or not all(0 < f <= 1 for f in self.fractions):
             raise ValueError(f"fractions={list(self.fractions)}: each must be above 0, at most 1")
         if self.n_draws < 1:
@@ -98,24 +95,101 @@ class LabelsPlan:
 
     def keys(self) -> list[CellKey]:
         """The cells, one for each score of a fit."""
+        cells = product(range(self.n_draws), self.datasets, self.methods, self.fractions, SCORES)
         return [
-            _key(dataset, method, fraction, draw, score)
-            for draw, dataset, method in product(range(self.n_draws), self.datasets, self.methods)
-            for fraction in self.fractions
-            for score in SCORES
+            CellKey(
+                dataset,
+                method,
+                n_environments=2,
+                seed=draw,
+                optimizer="converged",
+                parameters=METHODS[method][1],
+                options={"fraction": fraction, "score": score},
+            )
+            for draw, dataset, method, fraction, score in cells
         ]
 
 
 @dataclass(frozen=True)
+class Curve:
+    """A point of a curve: mean accuracy over draws at one fraction of labels.
+
+    Parameters
+    ----------
+    dataset, method, score : str
+        Names.
+    fraction : float
+        Fraction of the rows whose environment is known.
+    n_draws : int
+        Number of draws.
+    mean, half_width : float
+        Mean accuracy and half its 95 % interval by Student's t (NaN for one draw).
+    change, change_half_width : float
+        The same for the difference from all labels, draw by draw; NaN where those were not run.
+
+    Examples
+    --------
+    >>> Curve("digits", "isr", "average", 0.1, 20, 0.8, 0.01, -0.02, 0.01).shown
+    '0.800 ± 0.010'
+    """
+
+    dataset: str
+    method: str
+    score: str
+    fraction: float
+    n_draws: int
+    mean: float
+    half_width: float
+    change: float
+    change_half_width: float
+
+    @property
+    def shown(self) -> str:
+        """Mean and half width."""
+        return f"{self.mean:.3f} ± {self.half_width:.3f}"
+
+    @property
+    def change_shown(self) -> str:
+        """The difference from all labels; empty for all labels themselves."""
+        return "" if self.fraction == 1 else f"{self.change:+.3f} ± {self.change_half_width:.3f}"
+
+
+def curves(records: Iterable[Record]) -> list[Curve]:
+    """Every point of the records, in their order.
+
+    Records hold errors; the options "fraction" and "score" of their keys say which.
+
+    Examples
+    --------
+    >>> curves([])
+    []
+    """
+    at: dict[tuple[str, str, str, float], dict[int, float]] = {}
+    for record in records:
+        key = record.key
+        cell = (key.dataset, key.method, key.options["score"], key.options["fraction"])
+        at.setdefault(cell, {})[key.seed] = 1 - record.value
+    points = []
+    for cell, values in at.items():
+        full = at.get((*cell[:3], 1.0), {})
+        mean, _, half = mean_interval(values.values())
+        change, _, change_half = mean_interval(v - full[i] for i, v in values.items() if i in full)
+        points.append(Curve(*cell, len(values), mean, half, change, change_half))
+    return points
+
+
+@dataclass(frozen=True)
 class LabelsResult:
-    """What a run found.
+    """The result of a run.
 
     Parameters
     ----------
     plan : LabelsPlan
+        What was run.
     records : list of Record
         Errors, one minus the accuracy, of every cell.
     failures : list of Failure
+        Cells that raised an error.
     """
 
     plan: LabelsPlan
@@ -138,27 +212,34 @@ class LabelsResult:
         return {name: METHODS[name][0] for name in self.plan.methods}
 
     def tables(self) -> list[Table]:
-        """One table a data set: methods and scores down, shares of labels across."""
-        compared = [m for m in ("isr", "isr-filled") if m in self.plan.methods]
-        changes = tuple(compared) if 1.0 in self.plan.fractions else ()
-        return [
-            curve_table([c for c in self.curves if c.dataset == name], title, self.labels, changes)
-            for name, title in self.titles.items()
-        ]
+        """One table per data set: methods and scores down, fractions of labels across."""
+        return [self._table(name, title) for name, title in self.titles.items()]
+
+    def _table(self, dataset: str, title: str) -> Table:
+        at = {(c.method, c.score, c.fraction): c for c in self.curves if c.dataset == dataset}
+        fractions = sorted({fraction for _, _, fraction in at}, reverse=True)
+        scores = list(dict.fromkeys(score for _, score, _ in at))
+        rows = []
+        for method, label in self.labels.items():
+            for score in scores:
+                cells = [at.get((method, score, fraction)) for fraction in fractions]
+                rows.append([f"{label}, {score}", *("" if c is None else c.shown for c in cells)])
+        for method in ("isr", "isr-filled") if 1.0 in self.plan.fractions else ():
+            if method in self.labels:
+                cells = [at.get((method, scores[0], fraction)) for fraction in fractions]
+                shown = ("" if c is None else c.change_shown for c in cells)
+                rows.append([f"{self.labels[method]}, {scores[0]}, change", *shown])
+        return Table(title, ["accuracy", *(f"{fraction:.0%}" for fraction in fractions)], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan, the curves and the failures, ready for JSON."""
-        found = [
-            {k: None if v != v else v for k, v in asdict(curve).items()} for curve in self.curves
-        ]
-        failures = [{**asdict(f.key), "message": f.message} for f in self.failures]
-        return {"plan": asdict(self.plan), "curves": found, "failures": failures}
+        return result_dict(self.plan, self.failures, curves=self.curves)
 
 
 def run_partial_labels(
     plan: LabelsPlan, out: Path | str, *, n_jobs: int = 1, command: str = ""
 ) -> LabelsResult:
-    """Result of a plan, of whose cells those already recorded in `out` are not run again.
+    """Result of a plan; cells already recorded in `out` are not run again.
 
     Examples
     --------
@@ -169,21 +250,17 @@ def run_partial_labels(
     >>> [curve.score for curve in result.curves]
     ['worst group', 'average']
     """
+    keys = plan.keys()
     with terminated_as_interrupted(), RecordFile(out, EXPERIMENT, command) as records:
-        keys = plan.keys()
-        missing = [key for key in keys if key.id not in records.by_id]
-        groups: dict[tuple[int, str], list[CellKey]] = {}
-        for key in missing:
-            groups.setdefault((key.seed, key.dataset), []).append(key)
-        failures = []
-        with progress(len(keys), "fitting", len(keys) - len(missing)) as advance:
-            for outcome in outcomes(_evaluated, list(groups.values()), n_jobs):
-                if isinstance(outcome, Failure):
-                    failures.append(outcome)
-                else:
-                    records.append(outcome)
-                advance()
-        found = [records.by_id[key.id] for key in keys if key.id in records.by_id]
+        failures = complete(
+            records,
+            keys,
+            _evaluated,
+            group=lambda key: (key.seed, key.dataset),
+            n_jobs=n_jobs,
+            label="fitting",
+        )
+    found = [records.by_id[key.id] for key in keys if key.id in records.by_id]
     return LabelsResult(plan, found, failures)
 
 
@@ -191,27 +268,22 @@ def write_partial_labels(
     result: LabelsResult, out: Path | str, *, figures: bool = True, command: str = ""
 ) -> list[Path]:
     """Paths of the files written: table.md, curves.json, figure.png, figure.svg."""
-    notes = [
+    note = (
         f"Test accuracy, mean over {result.plan.n_draws} draws of the data and of the rows whose "
         "environment is known, ± half the 95 % interval of that mean. The head is fitted on all "
-        "rows, the subspace found on those with an environment; *filled in*: after the others were "
-        "told from features and class by `infer_environments`. Settings are the same for every "
-        "share of labels. A class without a labelled row in some environment is not compared."
-    ]
-    if command:
-        notes.insert(0, f"Made by `{command}`.")
-    files = {
-        "table.md": markdown("Partial environment labels", notes, result.tables()).encode(),
-        "curves.json": json.dumps(result.to_dict(), indent=1).encode(),
+        "rows, the subspace on those with a known environment; *filled in*: the other environments "
+        "were inferred from features and class by `infer_environments`. Settings are the same for "
+        "every fraction of labels. A class without a labelled row in some environment is not "
+        "compared."
+    )
+    title = "Partial environment labels"
+    contents: dict[str, str | bytes] = {
+        "table.md": markdown(title, [note], result.tables(), command=command),
+        "curves.json": json.dumps(result.to_dict(), indent=1),
     }
     if figures:
-        files |= labels_figure(result.curves, result.titles, result.labels)
-    return [write_beside(Path(out) / name, content) for name, content in files.items()]
-
-
-def _key(dataset: str, method: str, fraction: float, draw: int, score: str) -> CellKey:
-    options = {"fraction": fraction, "score": score}
-    return CellKey(dataset, method, 2, draw, "converged", METHODS[method][1], options)
+        contents |= labels_figure(result.curves, result.titles, result.labels)
+    return write_files(out, contents)
 
 
 def _evaluated(keys: list[CellKey]) -> Iterator[Record | Failure]:
@@ -220,23 +292,22 @@ def _evaluated(keys: list[CellKey]) -> Iterator[Record | Failure]:
     fits: dict[tuple[str, float], list[CellKey]] = {}
     for key in keys:
         fits.setdefault((key.method, key.options["fraction"]), []).append(key)
-    for (_, fraction), cells in fits.items():
+    for cells in fits.values():
         try:
-            yield from _fitted(splits, cells, fraction)
+            yield from _fitted(splits, cells)
         except Exception as error:
-            for key in cells:
-                yield Failure(key, f"{type(error).__name__}: {error}")
+            yield from (Failure.of(key, error) for key in cells)
 
 
-def _fitted(splits: Splits, cells: list[CellKey], fraction: float) -> Iterator[Record]:
-    train = splits.train
-    drawn = partly_labelled(train.environments, fraction, cells[0].seed)
-    if cells[0].method in _FILLED:
-        drawn = infer_environments(train.X, train.y, environments=drawn, random_state=cells[0].seed)
-    parameters, known, notes = _usable(train.y, drawn, dict(cells[0].parameters))
-    start = time.perf_counter()
-    clf = ISRClassifier(**parameters).fit(train.X, train.y, environments=known)
-    seconds = time.perf_counter() - start
+def _fitted(splits: Splits, cells: list[CellKey]) -> Iterator[Record]:
+    """Records of the scores of one fit."""
+    train, key = splits.train, cells[0]
+    drawn = partly_labelled(train.environments, key.options["fraction"], key.seed)
+    if key.method in _FILLED:
+        drawn = infer_environments(train.X, train.y, environments=drawn, random_state=key.seed)
+    parameters, known, notes = _usable(train.y, drawn, dict(key.parameters))
+    clf = ISRClassifier(**parameters)
+    _, seconds, _ = fitted(clf.fit, train.X, train.y, environments=known)
     test, validation = (
         group_report(data.y, clf.predict(data.X), environments=data.environments)
         for data in (splits.test, splits.validation)
@@ -249,9 +320,9 @@ def _fitted(splits: Splits, cells: list[CellKey], fraction: float) -> Iterator[R
 
 
 def partly_labelled(environments: NDArray, fraction: float, seed: int) -> NDArray:
-    """The environments of a share of the rows, drawn at random; None for the others.
+    """The environments of a fraction of the rows, drawn at random; None for the others.
 
-    A smaller share of the same draw is a part of the larger one.
+    With the same seed, the rows of a smaller fraction are among those of a larger one.
 
     Examples
     --------

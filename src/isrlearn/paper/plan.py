@@ -1,4 +1,4 @@
-"""Which cells a run is made of, and which hyper-parameters the validation error chooses."""
+"""The cells of a run, and the hyper-parameters that the validation error chooses."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 
 from isrlearn.paper.baselines import published_parameters
-from isrlearn.paper.evaluate import Group
 from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.methods import METHODS
 from isrlearn.paper.published import published_cell
 from isrlearn.paper.records import CellKey, Record
 
-__all__ = ["Plan", "grouped", "numbers"]
+__all__ = ["Plan", "check_names", "numbers"]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that decides the numbers of a run.
+    """Everything that determines the numbers of a run.
 
     Parameters
     ----------
@@ -38,20 +37,20 @@ class Plan:
     n_trials : int
         Hyper-parameters tried for each method that has any.
     n_search_seeds : int
-        The trials are compared on the first seeds, by the mean validation error over them, and
-        the best runs on all.
+        The trials are compared by their mean validation error over this many first seeds, and
+        the best runs on all seeds.
     n_samples : int
         Samples of each environment in each split.
 
     Raises
     ------
     ValueError
-        If a name is unknown, a number out of range, or a method cannot do the task.
+        If a name is unknown, a number is out of range, or a method does not support the task.
 
     Examples
     --------
     >>> plan = Plan("linear-unit-tests", ("3s",), ("erm", "irmv1"), (2, 3), 4, n_trials=2)
-    >>> len(plan.first_keys())  # erm on every seed, irmv1's trials on every seed that decides
+    >>> len(plan.first_keys())  # erm on every seed, irmv1's trials on the seeds of the search
     20
     """
 
@@ -67,13 +66,12 @@ class Plan:
 
     def __post_init__(self) -> None:
         experiment = EXPERIMENTS[self.experiment]
-        _check_names("data set", self.datasets, experiment.panels)
-        _check_names("method", self.methods, METHODS)
-        for name in ("n_seeds", "n_trials", "n_search_seeds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: it must be at least 1")
-        if self.n_samples < 10:
-            raise ValueError(f"n_samples={self.n_samples}: it must be at least 10")
+        check_names("data set", self.datasets, experiment.panels)
+        check_names("method", self.methods, METHODS)
+        least = {"n_seeds": 1, "n_trials": 1, "n_search_seeds": 1, "n_samples": 10}
+        for name, low in least.items():
+            if getattr(self, name) < low:
+                raise ValueError(f"{name}={getattr(self, name)}: it must be at least {low}")
         if not self.environments or min(self.environments) < 2:
             raise ValueError(
                 f"environments={list(self.environments)}: each number must be at least 2"
@@ -86,33 +84,31 @@ class Plan:
                     f"{method!r} cannot do the {task} of data set {dataset!r}; "
                     f"these can: {', '.join(able)}"
                 )
-        for cell in product(self.datasets, self.methods, self.environments):
+        for cell in self._cells():
             self._trials(*cell)
 
     def first_keys(self) -> list[CellKey]:
         """Cells known in advance: of methods without a search, and all trials of the others."""
-        keys = (key for cell in self._cells() for key in self._first(*cell))
-        return list({key.id: key for key in keys}.values())  # once each, also if two show it
-
-    def _first(self, dataset: str, method: str, E: int) -> Iterator[CellKey]:
-        trials = self._trials(dataset, method, E)
-        n_seeds = self.n_seeds if len(trials) == 1 else min(self.n_search_seeds, self.n_seeds)
-        for parameters, seed in product(trials, range(n_seeds)):
-            yield self._key(dataset, method, E, seed, parameters)
+        keys = []
+        for cell in self._cells():
+            trials = self._trials(*cell)
+            n_seeds = self.n_seeds if len(trials) == 1 else min(self.n_search_seeds, self.n_seeds)
+            keys += [self._key(*cell, s, trial) for trial, s in product(trials, range(n_seeds))]
+        return list({key.id: key for key in keys}.values())  # two methods may show the same cells
 
     def final_keys(self, by_id: Mapping[str, Record]) -> list[tuple[str, CellKey]]:
         """Method and cell of every result, given the records of all the first cells."""
-        keys = []
-        for dataset, method, E in self._cells():
-            best = self._best(dataset, method, E, by_id)
-            for seed in range(self.n_seeds):
-                keys.append((method, self._key(dataset, method, E, seed, best)))
-        return keys
+        return [
+            (cell[1], self._key(*cell, seed, best))
+            for cell in self._cells()
+            for best in [self._best(*cell, by_id)]
+            for seed in range(self.n_seeds)
+        ]
 
     def _best(
         self, dataset: str, method: str, E: int, by_id: Mapping[str, Record]
     ) -> Mapping[str, Any]:
-        """Hyper-parameters of the smallest mean error over seeds; of equal ones, the first."""
+        """Hyper-parameters with the smallest mean error over seeds; the first of equal ones."""
         trials = self._trials(dataset, method, E)
         if len(trials) == 1:
             return trials[0]
@@ -120,7 +116,7 @@ class Plan:
         errors = []
         for parameters in trials:
             ids = [self._key(dataset, method, E, seed, parameters).id for seed in seeds]
-            # A trial that failed anywhere is out.
+            # A trial that failed on any seed cannot win.
             complete = all(i in by_id for i in ids)
             found = [getattr(by_id[i], METHODS[method].chosen_by) for i in ids if complete]
             errors.append(float(np.mean(found)) if complete else np.inf)
@@ -149,28 +145,8 @@ class Plan:
         return CellKey(dataset, recorded, E, seed, optimizer, parameters, options)
 
 
-def grouped(experiment: str, keys: Iterable[CellKey]) -> list[Group]:
-    """Cells gathered by their data, seed by seed.
-
-    With whole seeds finished first, an interrupted run has something to show, and the time left
-    is estimated from cells of every size.
-
-    Examples
-    --------
-    >>> keys = [CellKey("3s", m, 2, s, "converged") for m in ("erm", "oracle") for s in (0, 1)]
-    >>> [len(group.keys) for group in grouped("linear-unit-tests", keys)]
-    [2, 2]
-    """
-    groups: dict[tuple[int, str, int], list[CellKey]] = {}
-    for key in keys:
-        groups.setdefault((key.seed, key.dataset, key.n_environments), []).append(key)
-    # Large ones first within a seed, so that no worker is left alone with one at the end.
-    order = sorted(groups, key=lambda data: (data[0], -data[2], data[1]))
-    return [Group(experiment, tuple(groups[data])) for data in order]
-
-
 def numbers(text: str) -> tuple[int, ...]:
-    """Whole numbers of a range such as ``2:10``, ends included, or a list such as ``2,4,8``.
+    """Integers of a range such as ``2:10``, ends included, or a list such as ``2,4,8``.
 
     Examples
     --------
@@ -188,12 +164,17 @@ def numbers(text: str) -> tuple[int, ...]:
             f"{text!r} is neither a range such as 2:10 nor a list such as 2,4,8"
         ) from None
     if not found or min(found) < 1:
-        raise ValueError(f"{text!r} must name whole numbers from 1 up, the smaller end first")
+        raise ValueError(f"{text!r} must name integers from 1 up, the smaller end first")
     return found
 
 
-def _check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for the first unknown name."""
+def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for the first unknown name.
+
+    Examples
+    --------
+    >>> check_names("method", ["erm"], METHODS)
+    """
     for name in names:
         if name not in known:
             raise ValueError(f"unknown {kind} {name!r}; there are: {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""The published results of the Linear Unit Tests, and how ours compare with them."""
+"""The published results of the linear unit tests, compared with ours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from isrlearn.paper.summary import Summary
 from isrlearn.paper.tables import Table, number
@@ -31,7 +31,7 @@ WITHIN = 3.0  # standard errors of the difference
 
 @dataclass(frozen=True)
 class Published:
-    """A published test error and the hyper-parameters it was found with.
+    """A published test error and its hyper-parameters.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def published_results() -> PublishedResults:
 def published_cell(dataset: str, method: str, n_environments: int) -> Published:
     """The published result whose hyper-parameters a cell is run with.
 
-    Example-3' and 3s' are not in the published suite: they take those of 3 and 3s.
+    Example-3' and 3s' are not in the published suite; they use those of 3 and 3s.
 
     Raises
     ------
@@ -100,14 +100,14 @@ def published_cell(dataset: str, method: str, n_environments: int) -> Published:
     except KeyError:
         raise ValueError(
             f"nothing is published for {method!r} on {dataset!r} with {n_environments} "
-            "environments; there is for erm, irmv1, iga, andmask and oracle on the linear unit "
+            "environments; published are erm, irmv1, iga, andmask and oracle on the linear unit "
             "tests with 2 to 10 environments"
         ) from None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our mean beside the published one.
+    """Our mean and the published one.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Comparison:
             return 0.0
         if self.standard_error == 0:
             return math.copysign(math.inf, difference)
-        # Rounded, so that a figure in a table and a verdict on it never disagree.
+        # Rounded, so that a number in a table and the verdict on it never disagree.
         return round(difference / self.standard_error, 6)
 
     @property
@@ -149,14 +149,18 @@ class Comparison:
         """Whether the means are within three standard errors of the difference."""
         return abs(self.z) <= WITHIN
 
+    def to_dict(self) -> dict[str, Any]:
+        """Fields, z and verdict, ready for JSON."""
+        return {**asdict(self), "z": self.z, "agrees": self.agrees}
+
 
 def compared(found: Iterable[Summary], published: PublishedResults) -> list[Comparison]:
-    """Comparison of every summary for which something is published, and two seeds or more ran.
+    """Comparison of every summary of at least two seeds for which a result is published.
 
-    The standard error is that of a two-sample t test: one variance for both sides, estimated
-    from both. (Errors of many methods take one of two values, and a handful of seeds can happen
-    to show one alone; taken by itself their spread would then be zero.) The spread is, as
-    published, that of the error in a single environment: no smaller than that of the mean.
+    The standard error is that of a two-sample t test, with one variance estimated from both
+    sides. (The errors of many methods take one of two values, and a handful of seeds may show
+    only one of them; their own spread would then be zero.) The spread is, as published, that of
+    the error in a single environment, which is at least that of the mean.
 
     Examples
     --------
@@ -179,7 +183,7 @@ def compared(found: Iterable[Summary], published: PublishedResults) -> list[Comp
 
 
 def _standard_error(s: Summary, p: Published) -> float:
-    """Standard error of the difference of the two means, with the variance they share."""
+    """Standard error of the difference of the two means, with a common variance."""
     squares = (s.n_seeds - 1) * s.std_environment**2 + (N_SEEDS - 1) * p.std**2
     variance = squares / (s.n_seeds + N_SEEDS - 2)
     return math.sqrt(variance * (1 / s.n_seeds + 1 / N_SEEDS))
@@ -188,7 +192,7 @@ def _standard_error(s: Summary, p: Published) -> float:
 def comparison_tables(
     comparisons: Iterable[Comparison], titles: Mapping[str, str], labels: Mapping[str, str]
 ) -> list[Table]:
-    """A table of verdicts, then a table of differences a data set.
+    """A table of verdicts, then one table of differences per data set.
 
     Examples
     --------
@@ -220,7 +224,7 @@ def comparison_tables(
 
 
 def _verdict(row: list[Comparison]) -> tuple[str, str]:
-    """How many numbers of environments agree, and the largest difference."""
+    """For how many numbers of environments the means agree, and the largest difference."""
     worst = max(row, key=lambda c: abs(c.z))
     within = f"{sum(c.agrees for c in row)} of {len(row)}"
     return within, f"{abs(worst.z):.1f} (E = {worst.n_environments})"

@@ -1,8 +1,8 @@
-"""Append-only records of benchmark runs: one finished cell a line.
+"""Append-only records of benchmark runs, one line per finished cell.
 
 A record file is JSON lines. Its first line is a header naming the schema and the experiment;
 every further line is one :class:`Record`. A line is written whole, flushed and synced before the
-run goes on, so a run that is killed loses at most the cell it was working on.
+run continues, so a run that is killed loses at most the cell it was working on.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
-from isrlearn.paper.files import locked, write_beside
+from isrlearn.io.files import atomic_write
 
-__all__ = ["SCHEMA", "CellKey", "Record", "RecordError", "RecordFile", "read_records"]
+__all__ = ["SCHEMA", "CellKey", "Failure", "Record", "RecordError", "RecordFile", "read_records"]
 
 SCHEMA = "isrlearn-benchmark/1"
 
@@ -39,17 +39,17 @@ class CellKey:
     dataset : str
         The panel, such as ``"3s'"`` or ``"k=3"``.
     method : str
-        The method's name.
+        Name of the method.
     n_environments : int
         Number of training environments.
     seed : int
-        Seed of the data and of the method's start.
+        Seed of the data and of the method's initial weights.
     optimizer : {"converged", "published"}
         How the method was optimised.
     parameters : mapping
-        The method's hyper-parameters.
+        Hyper-parameters of the method.
     options : mapping
-        What else decides the result, such as the sample size.
+        Everything else that determines the result, such as the sample size.
 
     Examples
     --------
@@ -69,9 +69,35 @@ class CellKey:
 
     @property
     def id(self) -> str:
-        """Sixteen hexadecimal digits that depend on the contents of the key alone."""
+        """Sixteen hexadecimal digits that depend on the contents of the key only."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that raised an error; it is not recorded, so that the next run tries it again.
+
+    Parameters
+    ----------
+    key : CellKey
+        The cell.
+    message : str
+        Type and text of the error.
+
+    Examples
+    --------
+    >>> Failure.of(CellKey("3s", "erm", 2, 0, "converged"), ValueError("no")).message
+    'ValueError: no'
+    """
+
+    key: CellKey
+    message: str
+
+    @classmethod
+    def of(cls, key: CellKey, error: Exception) -> Failure:
+        """The failure of a cell with this error."""
+        return cls(key, f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True)
@@ -90,11 +116,11 @@ class Record:
     per_environment : list of float
         Test error in each environment.
     seconds : float
-        Time of the fit.
+        Duration of the fit.
     warnings : list of str
-        What the fit warned of, one entry a distinct message.
+        Distinct warnings of the fit.
     versions : mapping
-        Versions of isrlearn and of what it computes with.
+        Versions of isrlearn and of the packages it computes with.
 
     Examples
     --------
@@ -113,7 +139,7 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def line(self) -> str:
-        """One line of JSON, without the line's end; null stands for an infinite error."""
+        """One line of JSON, without the newline; null stands for an infinite error."""
         errors = {
             "value": _finite(self.value),
             "validation": _finite(self.validation),
@@ -123,7 +149,7 @@ class Record:
 
     @classmethod
     def from_line(cls, line: str) -> Record:
-        """The record of a line; ValueError or KeyError if it is none."""
+        """The record of a line; ValueError or KeyError if the line is not a record."""
         fields = json.loads(line)
         if not isinstance(fields, dict):
             raise ValueError("not a JSON object")
@@ -140,19 +166,19 @@ class Record:
 
 
 def _finite(error: float) -> float | None:
-    """The error, or None if it is infinite; JSON has no word for that."""
+    """The error, or None if it is infinite, which JSON cannot represent."""
     return None if error == math.inf else error
 
 
 def _number(error: float | None) -> float:
-    """The error that `_finite` was given."""
+    """The inverse of `_finite`."""
     return math.inf if error is None else float(error)
 
 
 def read_records(path: Path | str) -> dict[str, Record]:
-    """Records of a file by their id, in the order they were written; the file is left alone.
+    """Records of a file by their id, in the order they were written; the file is not changed.
 
-    A truncated last line is left out with a warning.
+    A truncated last line is skipped with a warning.
 
     Examples
     --------
@@ -160,9 +186,7 @@ def read_records(path: Path | str) -> dict[str, Record]:
     {}
     """
     path = Path(path)
-    if not path.exists():
-        return {}
-    return _parsed(path, path.read_bytes())[1]
+    return _parsed(path, path.read_bytes())[1] if path.exists() else {}
 
 
 class RecordFile:
@@ -171,17 +195,17 @@ class RecordFile:
     Parameters
     ----------
     directory : path-like
-        Directory of the run; made if it is not there.
+        Directory of the run; created if it does not exist.
     experiment : str
-        Name of the experiment. A directory that holds another one is refused.
+        Name of the experiment. A directory that holds another experiment is refused.
     command : str
-        What made the run, for the header of a new file.
+        The command of the run, for the header of a new file.
 
     Raises
     ------
     RecordError
-        If another run holds the directory, or its file is of another schema or experiment,
-        or is damaged elsewhere than at its end.
+        If another run is using the directory, or its file has another schema or experiment,
+        or is damaged anywhere but at its end.
 
     Examples
     --------
@@ -203,11 +227,12 @@ class RecordFile:
     def __enter__(self) -> RecordFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
+            lock = stack.enter_context(open(self.path.parent / ".lock", "w"))
             try:
-                stack.enter_context(locked(self.path.parent / ".lock"))
+                _lock(lock)
             except BlockingIOError:
                 raise RecordError(
-                    f"another run is writing to {self.path.parent}: wait for it, or give another "
+                    f"another run is writing to {self.path.parent}: wait for it, or choose another "
                     "directory"
                 ) from None
             self._open()
@@ -217,26 +242,27 @@ class RecordFile:
 
     def _open(self) -> None:
         if not self.path.exists():
-            write_beside(self.path, (json.dumps(self._header) + "\n").encode())
+            self._write([json.dumps(self._header)])
         content = self.path.read_bytes()
         header, self.by_id = _parsed(self.path, content)
         if header["experiment"] != self._header["experiment"]:
             raise RecordError(
                 f"{self.path} holds records of {header['experiment']!r}, not of "
-                f"{self._header['experiment']!r}: give another output directory"
+                f"{self._header['experiment']!r}: choose another output directory"
             )
-        whole = "".join(
-            line + "\n" for line in (json.dumps(header), *(r.line() for r in self.by_id.values()))
-        ).encode()
-        # Only a damaged end is repaired: then what parsed is written beside and renamed.
-        if not content.endswith(b"\n") or content.count(b"\n") != whole.count(b"\n"):
-            write_beside(self.path, whole)
+        # A damaged end is repaired by writing what could be parsed.
+        if not content.endswith(b"\n") or content.count(b"\n") != 1 + len(self.by_id):
+            self._write([json.dumps(header), *(r.line() for r in self.by_id.values())])
         self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+
+    def _write(self, lines: list[str]) -> None:
+        with atomic_write(self.path) as file:
+            file.write("".join(line + "\n" for line in lines).encode())
 
     def append(self, record: Record) -> None:
         """Write one record and wait until it is on the disk."""
         data = (record.line() + "\n").encode()
-        # One write call a line: a signal can come between lines, not inside one.
+        # One write call per line, so that a signal cannot interrupt inside a line.
         written = os.write(self._fd, data)
         if written != len(data):
             raise OSError(f"{self.path}: only {written} of {len(data)} bytes written: disk full?")
@@ -252,6 +278,21 @@ class RecordFile:
         self._held.close()
 
 
+def _lock(file: IO[str]) -> None:
+    """Lock an open file, until it is closed or the process ends, or raise BlockingIOError."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise BlockingIOError(str(error)) from None
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, Record]]:
     """Header and records of a file; a bad last line is dropped with a warning."""
     lines = content.split(b"\n")
@@ -265,8 +306,8 @@ def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, Recor
         except (ValueError, KeyError, TypeError) as error:
             if number < len(lines):
                 raise RecordError(
-                    f"{path}, line {number} is no record ({error}): it is not the last line, so "
-                    "it was not left by an interruption; remove it by hand or start a new directory"
+                    f"{path}, line {number} is not a record ({error}). It is not the last line, so "
+                    "no interruption caused this; remove it by hand or start a new directory"
                 ) from None
             warnings.warn(
                 f"{path}: the last line was cut off ({len(line)} bytes) and is dropped; "
@@ -286,11 +327,11 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         raise RecordError(
             f"{path} does not begin with a header of schema {SCHEMA!r}: "
-            "it is not a record file; give another output directory"
+            "it is not a record file; choose another output directory"
         ) from None
     if schema != SCHEMA:
         raise RecordError(
             f"{path} has schema {schema!r}, this version reads {SCHEMA!r}: "
-            "give another output directory, or the version of isrlearn that wrote it"
+            "choose another output directory, or use the version of isrlearn that wrote it"
         )
     return dict(header)

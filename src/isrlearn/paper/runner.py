@@ -1,10 +1,9 @@
-"""Groups of cells worked through by one process or several, results handed back one by one."""
+"""Cells run by one process or several, and recorded one by one."""
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,21 +15,83 @@ from typing import Any, TypeVar, cast
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["outcomes", "progress", "terminated_as_interrupted"]
+from isrlearn._progress import progress
+from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
+
+__all__ = ["complete", "outcomes", "terminated_as_interrupted"]
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
 
 
+def complete(
+    records: RecordFile,
+    keys: Sequence[CellKey],
+    work: Callable[[list[CellKey]], Iterable[Record | Failure]],
+    *,
+    group: Callable[[CellKey], Any],
+    n_jobs: int = 1,
+    label: str = "cells",
+) -> list[Failure]:
+    """Failures among the cells, after all that were not recorded yet have been run and recorded.
+
+    Parameters
+    ----------
+    records : RecordFile
+        The open file of records.
+    keys : sequence of CellKey
+        The cells.
+    work : callable
+        Yields the outcome of each of the cells that it is given.
+    group : callable
+        Sort key of a cell; cells with the same one, which share their data, are run together.
+    n_jobs : int, default=1
+        Number of processes.
+    label : str
+        Text beside the progress bar.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> keys = [CellKey("3s", "erm", 2, seed, "converged") for seed in (0, 1)]
+    >>> def work(cells):
+    ...     print("running", [key.seed for key in cells])
+    ...     return [Record(key, 0.5, 0.0, [0.5, 0.5], 0.1) for key in cells]
+    >>> with tempfile.TemporaryDirectory() as folder, RecordFile(folder, "example") as records:
+    ...     complete(records, keys[:1], work, group=lambda key: key.seed)
+    ...     complete(records, keys, work, group=lambda key: key.seed)
+    running [0]
+    []
+    running [1]
+    []
+    """
+    cells = {key.id: key for key in keys}
+    groups: dict[Any, list[CellKey]] = {}
+    for key in cells.values():
+        if key.id not in records.by_id:
+            groups.setdefault(group(key), []).append(key)
+    tasks = [groups[name] for name in sorted(groups)]
+    failures = []
+    n_done = len(cells) - sum(map(len, tasks))
+    with progress(len(cells), label, shown=True, done=n_done) as advance:
+        for outcome in outcomes(work, tasks, n_jobs):
+            if isinstance(outcome, Failure):
+                failures.append(outcome)
+            else:
+                records.append(outcome)
+            advance(1)
+    return failures
+
+
 def outcomes(
     work: Callable[[Task], Iterable[Outcome]], tasks: Sequence[Task], n_jobs: int = 1
 ) -> Iterator[Outcome]:
-    """Each outcome of ``work(task)`` for all tasks, as soon as it is there.
+    """Each outcome of ``work(task)`` for all tasks, as soon as it is available.
 
-    With one job everything runs in this process, in order. With more, tasks go to as many
-    fresh processes, one at a time; what a process finds comes back outcome by outcome, so that a
-    long task that is interrupted loses only what it had not yet yielded. BLAS runs on one thread
-    in either case: an outcome depends on its task alone, to the last bit.
+    With one job everything runs in this process, in order. With more jobs, each of as many fresh
+    processes gets one task at a time and returns outcome by outcome, so that an interruption
+    loses only what had not yet been yielded. BLAS runs on one thread in either case: an outcome
+    is bitwise the same for any number of jobs.
 
     Parameters
     ----------
@@ -61,7 +122,7 @@ def outcomes(
         return
     workers = [_started(work) for _ in range(n_jobs)]
     try:
-        yield from _shared_out(workers, list(tasks))
+        yield from _distributed(workers, list(tasks))
     finally:
         for process, connection in workers:
             connection.close()
@@ -82,8 +143,8 @@ def _started(work: Callable[[Any], Iterable[Any]]) -> tuple[BaseProcess, Connect
 
 
 def _serve(work: Callable[[Any], Iterable[Any]], connection: Connection) -> None:
-    """Work through the tasks that come in, until the other end is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us
+    """Work on the tasks that arrive, until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
     try:
         with threadpool_limits(limits=1):
             while True:
@@ -96,14 +157,13 @@ def _serve(work: Callable[[Any], Iterable[Any]], connection: Connection) -> None
         connection.send(("error", traceback.format_exc()))
 
 
-def _shared_out(workers: list[tuple[BaseProcess, Connection]], tasks: list[Any]) -> Iterator[Any]:
+def _distributed(workers: list[tuple[BaseProcess, Connection]], tasks: list[Any]) -> Iterator[Any]:
     """Outcomes in the order they arrive; each worker gets its next task when it is done."""
     waiting = iter(tasks)
     process_of = {connection: process for process, connection in workers}
-    busy = set()
     for _, connection in workers:
         connection.send(next(waiting))
-        busy.add(connection)
+    busy = set(process_of)
     while busy:
         for ready in wait(list(busy)):
             connection = cast(Connection, ready)
@@ -114,58 +174,21 @@ def _shared_out(workers: list[tuple[BaseProcess, Connection]], tasks: list[Any])
                 process.join()
                 raise RuntimeError(
                     f"a worker process died with exit code {process.exitcode} (killed, or out of "
-                    "memory): what was finished is kept, run the command again to go on"
+                    "memory): finished cells are kept, run the command again to continue"
                 ) from None
             if kind == "outcome":
                 yield content
             elif kind == "error":
                 raise RuntimeError(f"a worker process failed:\n{content}")
+            elif (task := next(waiting, None)) is not None:
+                connection.send(task)
             else:
                 busy.discard(connection)
-                for task in waiting:
-                    connection.send(task)
-                    busy.add(connection)
-                    break
-
-
-@contextmanager
-def progress(total: int, label: str, done: int = 0) -> Iterator[Callable[[], None]]:
-    """A function to call once a finished cell: a bar with the time left, on a terminal only.
-
-    Examples
-    --------
-    >>> with progress(2, "cells") as advance:
-    ...     advance()
-    """
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    # The default window of 30 s would let the time left jump with every slow cell.
-    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=600) as bar:
-        task = bar.add_task(label, total=total, completed=done)
-        yield lambda: bar.advance(task)
 
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: end the run in order, with the records closed.
+    """Treat SIGTERM like Ctrl-C, so that the run ends in order, with its records closed.
 
     Examples
     --------

@@ -1,17 +1,27 @@
-"""Records of many seeds summarised: one line a data set, method and number of environments."""
+"""Records summarised over seeds, for each data set, method and number of environments."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from scipy import stats
 
 from isrlearn.paper.records import Record
+from isrlearn.paper.tables import Table, csv_text, number
 
-__all__ = ["Summary", "excess_errors", "summaries"]
+__all__ = [
+    "Summary",
+    "csv_of_records",
+    "csv_of_summaries",
+    "error_tables",
+    "excess_errors",
+    "mean_interval",
+    "summaries",
+]
 
 
 @dataclass(frozen=True)
@@ -25,18 +35,18 @@ class Summary:
     n_environments, n_seeds : int
         Number of environments and of seeds.
     mean, median, std : float
-        Of the test error over seeds; `std` has ``n_seeds - 1`` in its denominator.
+        Statistics of the test error over seeds; `std` has ``n_seeds - 1`` in its denominator.
     half_width : float
         Half the 95 % interval of the mean by Student's t; NaN for one seed.
     std_environment : float
         Standard deviation over seeds of the error in one environment, averaged over the
-        environments: the figure the published results give.
+        environments, as in the published results.
     excess_mean, excess_median : float
-        Of the error minus the oracle's on the same data; NaN without an oracle.
+        Mean and median of the error minus the oracle's on the same data; NaN without an oracle.
     warned : int
         Number of seeds whose fit warned.
     seconds : float
-        Median time of a fit.
+        Median duration of a fit.
 
     Examples
     --------
@@ -65,7 +75,7 @@ class Summary:
 def excess_errors(records: Iterable[Record]) -> dict[str, float]:
     """Error of each record above the oracle's on the same data, by record id.
 
-    Records whose data no oracle was fitted on are left out.
+    Records without an oracle on the same data are left out.
 
     Examples
     --------
@@ -104,21 +114,19 @@ def _summary(
     dataset: str, method: str, n_environments: int, records: list[Record], excess: list[float]
 ) -> Summary:
     """One summary from the records of its seeds."""
-    n = len(records)
-    value = np.array([r.value for r in records])
-    each = np.array([r.per_environment for r in records])  # (n, E)
-    std = float(value.std(ddof=1)) if n > 1 else float("nan")
-    half_width = float(stats.t.ppf(0.975, n - 1)) * std / n**0.5 if n > 1 else float("nan")
+    value = [r.value for r in records]
+    each = np.array([r.per_environment for r in records])  # (n_seeds, E)
+    mean, std, half_width = mean_interval(value)
     return Summary(
         dataset=dataset,
         method=method,
         n_environments=n_environments,
-        n_seeds=n,
-        mean=float(value.mean()),
+        n_seeds=len(records),
+        mean=mean,
         median=float(np.median(value)),
         std=std,
         half_width=half_width,
-        std_environment=float(each.std(axis=0, ddof=1).mean()) if n > 1 else float("nan"),
+        std_environment=float(each.std(axis=0, ddof=1).mean()) if len(value) > 1 else math.nan,
         excess_mean=float(np.mean(excess)),
         excess_median=float(np.median(excess)),
         warned=sum(bool(r.warnings) for r in records),
@@ -126,6 +134,116 @@ def _summary(
     )
 
 
+def mean_interval(values: Iterable[float]) -> tuple[float, float, float]:
+    """Mean, standard deviation and half the 95 % interval of the mean; NaN where undefined.
+
+    Examples
+    --------
+    >>> [round(x, 3) for x in mean_interval([0.2, 0.4])], mean_interval([0.2])
+    ([0.3, 0.141, 1.271], (0.2, nan, nan))
+    """
+    values = list(values)
+    n = len(values)
+    mean = float(np.mean(values)) if n else math.nan
+    if n < 2:
+        return mean, math.nan, math.nan
+    std = float(np.std(values, ddof=1))
+    return mean, std, float(stats.t.ppf(0.975, n - 1)) * std / n**0.5
+
+
 def _data(record: Record) -> tuple[str, int, int]:
-    """What decides the data of a record."""
+    """What determines the data of a record."""
     return record.key.dataset, record.key.n_environments, record.key.seed
+
+
+def error_tables(
+    found: Iterable[Summary],
+    titles: Mapping[str, str],
+    labels: Mapping[str, str],
+    *,
+    value: str = "mean",
+    spread: str | None = "half_width",
+    exponent: bool = False,
+) -> list[Table]:
+    """One table per data set: one row per method, one column per number of environments.
+
+    Parameters
+    ----------
+    found : iterable of Summary
+        What to show.
+    titles : mapping of str to str
+        Title of each data set; its order is the order of the tables.
+    labels : mapping of str to str
+        Label of each method; its order is the order of the rows.
+    value : str, default="mean"
+        The field of the summaries to show.
+    spread : str or None, default="half_width"
+        The field shown after a ± sign.
+    exponent : bool, default=False
+        Show small numbers with an exponent instead of as zero.
+
+    Examples
+    --------
+    >>> from isrlearn.paper.records import CellKey, Record
+    >>> keys = [CellKey("3s", "erm", 2, seed, "converged") for seed in (0, 1)]
+    >>> found = summaries([Record(key, 0.25, 0.0, [0.25, 0.25], 0.1) for key in keys])
+    >>> error_tables(found, {"3s": "Example-3s"}, {"erm": "ERM"})[0].rows
+    [['ERM', '0.2500 ± 0.0000']]
+    """
+
+    def shown(summary: Summary | None) -> str:
+        if summary is None:
+            return ""
+        names = [value] if spread is None else [value, spread]
+        return " ± ".join(number(getattr(summary, name), exponent) for name in names)
+
+    at = {(s.dataset, s.method, s.n_environments): s for s in found}
+    tables = []
+    for dataset, title in titles.items():
+        counts = sorted({E for name, _, E in at if name == dataset})
+        rows = []
+        for method, label in labels.items():
+            cells = [at.get((dataset, method, E)) for E in counts]
+            if any(cells):
+                rows.append([label, *map(shown, cells)])
+        if rows:
+            tables.append(Table(title, ["method", *(f"E = {E}" for E in counts)], rows))
+    return tables
+
+
+def csv_of_summaries(found: Iterable[Summary]) -> str:
+    """CSV with one line per summary.
+
+    Examples
+    --------
+    >>> csv_of_summaries([]).startswith("dataset,method,n_environments,n_seeds,mean")
+    True
+    """
+    return csv_text([f.name for f in fields(Summary)], map(asdict, found))
+
+
+def csv_of_records(records: Iterable[Record]) -> str:
+    """CSV with one line per cell: its key, error, excess over the oracle and time.
+
+    Examples
+    --------
+    >>> csv_of_records([]).splitlines()[0]
+    'dataset,method,n_environments,seed,optimizer,parameters,error,excess,validation,seconds,warned'
+    """
+    records = list(records)
+    excess = excess_errors(records)
+    of_key = ("dataset", "method", "n_environments", "seed", "optimizer")
+    columns = [*of_key, "parameters", "error", "excess", "validation", "seconds", "warned"]
+    rows = (
+        {
+            **{name: getattr(record.key, name) for name in of_key},
+            "parameters": " ".join(f"{k}={v:.6g}" for k, v in record.key.parameters.items()),
+            "error": record.value,
+            "excess": excess.get(record.key.id, math.nan),
+            "validation": record.validation,
+            "seconds": record.seconds,
+            "warned": int(bool(record.warnings)),
+        }
+        for record in records
+    )
+    return csv_text(columns, rows)

@@ -1,4 +1,4 @@
-"""Tables as text: for the console, in Markdown, in CSV."""
+"""Tables and pages as text, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from isrlearn.paper.records import Record
-from isrlearn.paper.summary import Summary, excess_errors
+from isrlearn.io.files import atomic_write
+from isrlearn.paper.records import Failure
 
-__all__ = ["Table", "csv_of_records", "csv_of_summaries", "error_tables", "markdown", "number"]
-
-_RECORD_COLUMNS = (
-    *("dataset", "method", "n_environments", "seed", "optimizer", "parameters"),
-    *("error", "excess", "validation", "seconds", "warned"),
-)
+__all__ = ["Table", "csv_text", "markdown", "number", "result_dict", "write_files"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class Table:
     title : str
         What the table shows.
     columns : sequence of str
-        Heads of the columns; the first is for the rows' names.
+        Headings of the columns; the first column holds the names of the rows.
     rows : sequence of sequence of str
         The rows.
 
@@ -49,16 +45,11 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def markdown(self) -> str:
-        """The table in Markdown, numbers to the right."""
-        lines = [
-            f"### {self.title}",
-            "",
-            _markdown_row(self.columns),
-            _markdown_row([":--", *["--:"] * (len(self.columns) - 1)]),
-            *(_markdown_row(row) for row in self.rows),
-            "",
-        ]
-        return "\n".join(lines)
+        """The table in Markdown, numbers aligned to the right."""
+        lines = [self.columns, [":--", *["--:"] * (len(self.columns) - 1)], *self.rows]
+        return "\n".join(
+            [f"### {self.title}", "", *("| " + " | ".join(line) + " |" for line in lines), ""]
+        )
 
     def rich(self) -> Any:
         """The table as a renderable of rich."""
@@ -72,57 +63,8 @@ class Table:
         return table
 
 
-def error_tables(
-    found: Iterable[Summary],
-    titles: Mapping[str, str],
-    labels: Mapping[str, str],
-    *,
-    value: str = "mean",
-    spread: str | None = "half_width",
-    exponent: bool = False,
-) -> list[Table]:
-    """One table a data set: methods down, numbers of environments across.
-
-    Parameters
-    ----------
-    found : iterable of Summary
-        What to show.
-    titles : mapping of str to str
-        Title of each data set; its order is the order of the tables.
-    labels : mapping of str to str
-        Label of each method; its order is the order of the rows.
-    value : str, default="mean"
-        The field of the summaries to show.
-    spread : str or None, default="half_width"
-        The field shown after a ± sign.
-    exponent : bool, default=False
-        Show small numbers with an exponent instead of as zero.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.records import CellKey, Record
-    >>> from isrlearn.paper.summary import summaries
-    >>> keys = [CellKey("3s", "erm", 2, seed, "converged") for seed in (0, 1)]
-    >>> found = summaries([Record(key, 0.25, 0.0, [0.25, 0.25], 0.1) for key in keys])
-    >>> error_tables(found, {"3s": "Example-3s"}, {"erm": "ERM"})[0].rows
-    [['ERM', '0.2500 ± 0.0000']]
-    """
-    at = {(s.dataset, s.method, s.n_environments): s for s in found}
-    tables = []
-    for dataset, title in titles.items():
-        counts = sorted({E for name, _, E in at if name == dataset})
-        rows = []
-        for method, label in labels.items():
-            cells = [at.get((dataset, method, E)) for E in counts]
-            if any(cells):
-                rows.append([label, *(_shown(cell, value, spread, exponent) for cell in cells)])
-        if rows:
-            tables.append(Table(title, ["method", *(f"E = {E}" for E in counts)], rows))
-    return tables
-
-
 def number(value: float, exponent: bool = False) -> str:
-    """A number in four decimals, or with an exponent where that would hide it.
+    """A number with four decimals, or with an exponent where these would hide it.
 
     Examples
     --------
@@ -136,77 +78,77 @@ def number(value: float, exponent: bool = False) -> str:
     return f"{value:.4f}"
 
 
-def markdown(heading: str, notes: Sequence[str], tables: Iterable[Table]) -> str:
-    """A Markdown page: heading, notes a paragraph each, tables.
+def markdown(
+    heading: str, notes: Sequence[str], tables: Iterable[Table], *, command: str = ""
+) -> str:
+    """A Markdown page: heading, the command that made it, one paragraph per note, tables.
 
     Examples
     --------
-    >>> print(markdown("Run", ["By `isr bench`."], []))
+    >>> print(markdown("Run", ["One seed."], [], command="isr bench"))
     # Run
     <BLANKLINE>
-    By `isr bench`.
+    Made by `isr bench`.
+    <BLANKLINE>
+    One seed.
     <BLANKLINE>
     """
+    notes = [f"Made by `{command}`.", *notes] if command else notes
     parts = [f"# {heading}", "", *(line for note in notes for line in (note, ""))]
     return "\n".join([*parts, *(table.markdown() for table in tables)])
 
 
-def csv_of_summaries(found: Iterable[Summary]) -> str:
-    """CSV with one line a summary.
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as CSV: floats with six significant digits, nothing for NaN.
 
     Examples
     --------
-    >>> csv_of_summaries([]).startswith("dataset,method,n_environments,n_seeds,mean")
-    True
+    >>> csv_text(["method", "error"], [{"method": "erm", "error": 1 / 3}]).splitlines()
+    ['method,error', 'erm,0.333333']
     """
     out = io.StringIO()
-    writer = csv.DictWriter(out, [f.name for f in fields(Summary)], lineterminator="\n")
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(
-        {name: _digits(value) for name, value in asdict(summary).items()} for summary in found
-    )
-    return out.getvalue()
-
-
-def csv_of_records(records: Iterable[Record]) -> str:
-    """CSV with one line a cell: its key, error, excess over the oracle and time.
-
-    Examples
-    --------
-    >>> csv_of_records([]).splitlines()[0]
-    'dataset,method,n_environments,seed,optimizer,parameters,error,excess,validation,seconds,warned'
-    """
-    records = list(records)
-    excess = excess_errors(records)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_RECORD_COLUMNS)
-    for record in records:
-        key = record.key
-        parameters = " ".join(f"{name}={value:.6g}" for name, value in key.parameters.items())
-        values = (record.value, excess.get(key.id, math.nan), record.validation, record.seconds)
-        writer.writerow(
-            [key.dataset, key.method, key.n_environments, key.seed, key.optimizer, parameters]
-            + [_digits(value) for value in values]
-            + [int(bool(record.warnings))]
-        )
+    writer.writerows({name: _digits(value) for name, value in row.items()} for row in rows)
     return out.getvalue()
 
 
 def _digits(value: Any) -> Any:
-    """Six significant digits of a float: more than seeds tell, and files stay small."""
+    """Six significant digits of a float: more than seeds resolve, and files stay small."""
     if not isinstance(value, float):
         return value
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def _shown(summary: Summary | None, value: str, spread: str | None, exponent: bool) -> str:
-    """A cell of an error table."""
-    if summary is None:
-        return ""
-    text = number(getattr(summary, value), exponent)
-    return text if spread is None else f"{text} ± {number(getattr(summary, spread), exponent)}"
+def result_dict(plan: Any, failures: Iterable[Failure], **values: Iterable[Any]) -> dict[str, Any]:
+    """A plan, lists of dataclasses by name, and failures, ready for JSON; None stands for NaN.
+
+    Examples
+    --------
+    >>> result_dict(Failure(None, "an example of a dataclass"), [], tables=[])
+    {'plan': {'key': None, 'message': 'an example of a dataclass'}, 'tables': [], 'failures': []}
+    """
+    found = {
+        name: [{k: None if v != v else v for k, v in asdict(item).items()} for item in items]
+        for name, items in values.items()
+    }
+    failed = [{**asdict(failure.key), "message": failure.message} for failure in failures]
+    return {"plan": asdict(plan), **found, "failures": failed}
 
 
-def _markdown_row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def write_files(folder: Path | str, contents: Mapping[str, str | bytes]) -> list[Path]:
+    """Paths of the files written to a folder, each replaced atomically.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.read_text() for path in write_files(folder, {"a.txt": "whole"})]
+    ['whole']
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        with atomic_write(folder / name) as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+    return [folder / name for name in contents]

@@ -1,9 +1,7 @@
-"""How many environments each algorithm needs, measured with population moments."""
+"""The number of environments that each algorithm needs, measured with population moments."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -20,8 +18,7 @@ from isrlearn.core import (
     principal_angles,
     regression_subspace,
 )
-from isrlearn.paper.files import write_beside
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.tables import Table, csv_text, markdown, write_files
 
 __all__ = [
     "Complexity",
@@ -36,7 +33,7 @@ N_INVARIANT = 5
 
 @dataclass(frozen=True)
 class Complexity:
-    """Environments an algorithm needs to recover the spurious subspace.
+    """Number of environments an algorithm needs to recover the spurious subspace.
 
     Parameters
     ----------
@@ -45,10 +42,10 @@ class Complexity:
     n_spurious, n_classes : int
         Spurious dimensions and classes; regression has one class.
     bound : int
-        What the theorem promises to suffice.
+        The number that suffices according to the theorem.
     paper, pooled : int or None
         The smallest number at which the published and the pooled form recovered the subspace in
-        every repetition; None if no number up to two above the bound did.
+        every repetition; None if there is none up to two above the bound.
 
     Examples
     --------
@@ -69,7 +66,7 @@ class Complexity:
 
 @dataclass(frozen=True)
 class _Theorem:
-    """One line of the paper's Table 1."""
+    """One row of the paper's Table 1."""
 
     algorithm: str
     subspace: Callable[..., Subspace]
@@ -93,11 +90,11 @@ def environment_complexity(
     n_repeats: int = 20,
     random_state: int = 0,
 ) -> list[Complexity]:
-    """Environments that each algorithm needs, beside the number its theorem promises.
+    """Number of environments that each algorithm needs, with the bound of its theorem.
 
-    Every repetition draws a mixing matrix, means and variances at random and hands the exact
-    moments to the algorithm; the subspace is recovered if its largest principal angle with the
-    true one is at most 1e-8.
+    Every repetition draws a mixing matrix, means and variances at random and passes the exact
+    moments to the algorithm. The subspace counts as recovered if its largest principal angle with
+    the true one is at most 1e-8.
 
     Parameters
     ----------
@@ -106,7 +103,7 @@ def environment_complexity(
     n_classes : iterable of int, default=range(2, 8)
         Numbers of classes to try, for the algorithm that uses them.
     n_repeats : int, default=20
-        Random models each number of environments must recover.
+        Number of random models that must be recovered.
     random_state : int, default=0
         Seed.
 
@@ -135,7 +132,7 @@ def environment_complexity(
 
 
 def complexity_table(found: Iterable[Complexity]) -> Table:
-    """The environment-complexity table: bound and measured numbers side by side.
+    """The table of environment complexities: bound and measured numbers side by side.
 
     Examples
     --------
@@ -165,20 +162,17 @@ def write_complexity(
     ['results.csv', 'table.md']
     """
     found = list(found)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [f.name for f in fields(Complexity)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(c) for c in found)
-    notes = [
+    note = (
         "The smallest number of environments at which the largest principal angle between the "
         f"recovered and the true subspace is at most {ANGLE:g} in each of {n_repeats} random "
         "models, given exact moments."
-    ]
-    if command:
-        notes.insert(0, f"Made by `{command}`.")
-    page = markdown("Environment complexity", notes, [complexity_table(found)])
-    texts = {"results.csv": text.getvalue(), "table.md": page}
-    return [write_beside(Path(out) / name, content.encode()) for name, content in texts.items()]
+    )
+    table = complexity_table(found)
+    contents = {
+        "results.csv": csv_text([f.name for f in fields(Complexity)], map(asdict, found)),
+        "table.md": markdown("Environment complexity", [note], [table], command=command),
+    }
+    return write_files(out, contents)
 
 
 def _smallest(
@@ -203,7 +197,7 @@ def _model(
 ) -> tuple[Moments, NDArray[np.float64]]:
     """Exact moments of a random model, and the map of its spurious features."""
     d = N_INVARIANT + d_s
-    # A product of rotations and moderate scales: not orthogonal, yet well conditioned.
+    # A product of rotations and moderate scales is well conditioned but not orthogonal.
     left, right = (np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(2))
     R = left * rng.uniform(0.5, 2.0, d) @ right
     A, B = R[:, :N_INVARIANT], R[:, N_INVARIANT:]
@@ -217,7 +211,7 @@ def _model(
 
 
 def _angle(basis: NDArray[np.float64], B: NDArray[np.float64]) -> float:
-    """Largest principal angle; a right angle if dimensions are missing."""
+    """Largest principal angle; a right angle if the basis has too few dimensions."""
     if basis.shape[1] < B.shape[1]:
         return float(np.pi / 2)
     return float(principal_angles(basis, B).max())

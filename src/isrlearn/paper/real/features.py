@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.datasets import Splits, load_features
-from isrlearn.paper.files import write_beside
+from isrlearn.paper.tables import write_files
 
 __all__ = ["TrainedFeatures", "cached_features"]
 
@@ -63,7 +63,7 @@ def cached_features(
     path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.npz"
     if not path.exists():
         found = make()
-        write_beside(path, _packed(found))
+        write_files(folder, {path.name: _packed(found)})
     return _read(path)
 
 

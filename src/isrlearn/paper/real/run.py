@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
-import time
-import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from isrlearn.metrics import group_report
-from isrlearn.paper.evaluate import Failure
-from isrlearn.paper.files import write_beside
+from isrlearn.paper.evaluate import fitted
+from isrlearn.paper.plan import check_names
 from isrlearn.paper.real.catalogue import REAL
 from isrlearn.paper.real.experiment import Experiment
 from isrlearn.paper.real.features import TrainedFeatures, cached_features
@@ -21,9 +19,9 @@ from isrlearn.paper.real.methods import METHODS
 from isrlearn.paper.real.pretrained import HEADS
 from isrlearn.paper.real.scores import SCORES
 from isrlearn.paper.real.tables import CellScore, as_rows, cell_scores, score_tables
-from isrlearn.paper.records import CellKey, Record, RecordFile
-from isrlearn.paper.runner import outcomes, progress, terminated_as_interrupted
-from isrlearn.paper.tables import Table, markdown
+from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
+from isrlearn.paper.runner import complete, terminated_as_interrupted
+from isrlearn.paper.tables import Table, markdown, result_dict, write_files
 
 __all__ = ["RealPlan", "RealResult", "run_real", "write_real"]
 
@@ -60,18 +58,9 @@ class RealPlan:
     full: bool = False
 
     def __post_init__(self) -> None:
-        if self.experiment not in REAL:
-            raise ValueError(
-                f"unknown experiment {self.experiment!r}; there are: {', '.join(REAL)}"
-            )
-        known = self.of
-        for kind, names, legal in (
-            ("objective", self.trained_with, known.trained_with),
-            ("method", self.methods, known.methods),
-        ):
-            for name in names or ():
-                if name not in legal:
-                    raise ValueError(f"unknown {kind} {name!r}; there are: {', '.join(legal)}")
+        check_names("experiment", [self.experiment], REAL)
+        check_names("objective", self.trained_with or (), self.of.trained_with)
+        check_names("method", self.methods or (), self.of.methods)
         if self.n_seeds is not None and self.n_seeds < 1:
             raise ValueError(f"n_seeds={self.n_seeds}: it must be at least 1")
 
@@ -134,20 +123,7 @@ class RealResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan, the means and the failures, ready for JSON."""
-        cells = [
-            {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(c).items()}
-            for c in self.cells
-        ]
-        failures = [{**asdict(f.key), "message": f.message} for f in self.failures]
-        return {"plan": asdict(self.plan), "cells": cells, "failures": failures}
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Cells that share a network."""
-
-    keys: tuple[CellKey, ...]
-    cache: Path
+        return result_dict(self.plan, self.failures, cells=self.cells)
 
 
 def run_real(
@@ -174,22 +150,17 @@ def run_real(
         What made the run.
     """
     cache = Path(out) / "features" if cache is None else Path(cache)
+    keys = plan.keys()
     with terminated_as_interrupted(), RecordFile(out, plan.experiment, command) as records:
-        keys = plan.keys()
-        missing = [key for key in keys if key.id not in records.by_id]
-        tasks: dict[tuple[int, str], list[CellKey]] = {}
-        for key in missing:
-            tasks.setdefault((key.seed, key.optimizer), []).append(key)
-        failures = []
-        work = [_Task(tuple(cells), cache) for cells in tasks.values()]
-        with progress(len(keys), plan.experiment, len(keys) - len(missing)) as advance:
-            for outcome in outcomes(_evaluated, work, n_jobs):
-                if isinstance(outcome, Failure):
-                    failures.append(outcome)
-                else:
-                    records.append(outcome)
-                advance()
-        found = [records.by_id[key.id] for key in keys if key.id in records.by_id]
+        failures = complete(
+            records,
+            keys,
+            partial(_evaluated, cache),
+            group=lambda key: (key.seed, key.optimizer),
+            n_jobs=n_jobs,
+            label=plan.experiment,
+        )
+    found = [records.by_id[key.id] for key in keys if key.id in records.by_id]
     return RealResult(plan, found, failures)
 
 
@@ -206,40 +177,39 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
         *experiment.notes,
         f"Run with {settings}." if settings else "",
     ]
-    if command:
-        notes.insert(0, f"Made by `{command}`.")
     rows = as_rows(result.cells, experiment.trained_with)
-    files = {
-        "table.md": markdown(experiment.title, [note for note in notes if note], result.tables()),
+    notes = [note for note in notes if note]
+    contents = {
+        "table.md": markdown(experiment.title, notes, result.tables(), command=command),
         "summary.csv": "".join(",".join(row) + "\n" for row in rows),
         "result.json": json.dumps(result.to_dict(), indent=1),
     }
-    return [write_beside(Path(out) / name, text.encode()) for name, text in files.items()]
+    return write_files(out, contents)
 
 
-def _evaluated(task: _Task) -> Iterator[Record | Failure]:
+def _evaluated(cache: Path, cells: list[CellKey]) -> Iterator[Record | Failure]:
     """Outcomes of all methods on one network, which is trained unless its features are kept."""
-    first = task.keys[0]
+    first = cells[0]
     experiment = REAL[first.dataset]
     options = {name: value for name, value in first.options.items() if name != "score"}
     methods: dict[str, list[CellKey]] = {}
-    for key in task.keys:
+    for key in cells:
         methods.setdefault(key.method, []).append(key)
     try:
         found = cached_features(
             lambda: experiment.features(first.optimizer, first.seed, options),
-            task.cache,
+            cache,
             f"{first.dataset}-{'encoder' if experiment.frozen else first.optimizer}-{first.seed}",
             options,
         )
     except Exception as error:
-        yield from (Failure(key, f"{type(error).__name__}: {error}") for key in task.keys)
+        yield from (Failure.of(key, error) for key in cells)
         return
     for name, keys in methods.items():
         try:
             yield from _scored(experiment, found, name, keys)
         except Exception as error:
-            yield from (Failure(key, f"{type(error).__name__}: {error}") for key in keys)
+            yield from (Failure.of(key, error) for key in keys)
 
 
 def _scored(
@@ -247,12 +217,7 @@ def _scored(
 ) -> list[Record]:
     """Records of one method, fitted once for all its scores."""
     rule = experiment.rule(keys[0].optimizer, keys[0].options)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        start = time.perf_counter()
-        predict = METHODS[name].fit(found, rule, keys[0].seed)
-        seconds = time.perf_counter() - start
-    notes = sorted({f"{w.category.__name__}: {w.message}"[:200] for w in caught})
+    predict, seconds, notes = fitted(METHODS[name].fit, found, rule, keys[0].seed)
     metric = SCORES[experiment.scores[0]].kind
     test, validation = (
         group_report(data.y, predict(data), environments=data.environments, metric=metric)
