@@ -13,7 +13,7 @@ import numpy as np
 
 from isrlearn import ISRClassifier, load, save
 from isrlearn.datasets import load_digits_on_paper
-from isrlearn.io import export_numpy, export_onnx, read_model
+from isrlearn.io import export_model, read_model
 
 splits = load_digits_on_paper()
 train, test = splits.train, splits.test
@@ -30,12 +30,12 @@ print("bytes:", path.stat().st_size, "– made with", read_model(path).versions)
 
 # %%
 # Two arrays for NumPy.
-export_numpy(clf, folder / "model.npz")
+export_model(clf, "numpy", folder / "model.npz")
 arrays = np.load(folder / "model.npz", allow_pickle=False)
 scores = test.X @ arrays["coef"].T + arrays["intercept"]
 print("same scores:", np.allclose(scores.ravel(), clf.decision_function(test.X)))
 
 # %%
 # ONNX, for any runtime (extra `onnx`).
-export_onnx(clf, folder / "model.onnx")
+export_model(clf, "onnx", folder / "model.onnx")
 print("ONNX bytes:", (folder / "model.onnx").stat().st_size)

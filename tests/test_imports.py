@@ -36,7 +36,7 @@ UNBOUND = {"cli", "__init__"}
 
 # Third-party packages that may be imported when a module is loaded; the rest inside functions.
 # joblib comes with scikit-learn.
-ALWAYS_INSTALLED = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl"}
+ALWAYS_INSTALLED = {"numpy", "scipy", "sklearn", "joblib", "safetensors", "threadpoolctl"}
 AT_TOP_LEVEL: dict[str, set[str]] = {
     "core": {"numpy", "scipy", "threadpoolctl"},
     "torch": ALWAYS_INSTALLED | {"torch"},
@@ -140,7 +140,7 @@ def loaded_by(statement: str) -> set[str]:
 
 
 OPTIONAL = {"click", "dask", "jinja2", "matplotlib", "onnx", "pandas", "polars", "pyarrow"}
-OPTIONAL |= {"rich", "safetensors", "skops", "torch"}
+OPTIONAL |= {"rich", "skops", "torch"}
 
 
 def test_the_package_loads_nothing_optional():

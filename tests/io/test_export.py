@@ -18,7 +18,7 @@ from sklearn.svm import LinearSVC
 
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.datasets import make_gaussian_environments
-from isrlearn.io import export_numpy, export_onnx, export_torch
+from isrlearn.io import ModelFile, export_model
 
 N = 10_000
 
@@ -55,7 +55,7 @@ def test_onnx_classifier(tmp_path, n_classes, dtype):
     y, X = CLASSES[n_classes][data.y], data.X.astype(dtype)
     clf = ISRClassifier().fit(X, y, environments=data.environments)
     path = tmp_path / "model.onnx"
-    export_onnx(clf, path, dtype=dtype)
+    export_model(clf, "onnx", path, dtype=dtype)
     found = run(path, X)
     assert len(X) >= N
     assert found["label"].tolist() == clf.predict(X).tolist()
@@ -69,14 +69,14 @@ def test_a_tie_goes_to_the_same_class(tmp_path):
     head = np.zeros((1, 2)), np.zeros(1)
     X, y = np.array([[0.0, 1], [1, 0], [2, 1], [1, 2]], dtype=np.float32), [0, 1, 0, 1]
     clf = ISRClassifier(head=head, n_spurious=0).fit(X, y, environments=[0, 0, 1, 1])
-    export_onnx(clf, tmp_path / "m.onnx")
+    export_model(clf, "onnx", tmp_path / "m.onnx")
     assert run(tmp_path / "m.onnx", X)["label"].tolist() == clf.predict(X).tolist() == [0] * 4
 
 
 def test_no_probabilities_where_the_head_has_none(tmp_path):
     data = sample()
     clf = ISRClassifier(head=LinearSVC()).fit(data.X, data.y, environments=data.environments)
-    export_onnx(clf, tmp_path / "m.onnx")
+    export_model(clf, "onnx", tmp_path / "m.onnx")
     assert set(run(tmp_path / "m.onnx", data.X.astype(np.float32))) == {"label", "logits"}
 
 
@@ -93,10 +93,10 @@ def test_labels_of_other_types(tmp_path, labels, expected):
     X = data.X[:500].astype(np.float32)
     y, environments = labels[data.y[:500]].tolist(), np.arange(500) % 3
     clf = ISRClassifier(head="lda").fit(X, y, environments=environments)
-    export_onnx(clf, tmp_path / "m.onnx")
+    export_model(clf, "onnx", tmp_path / "m.onnx")
     label = run(tmp_path / "m.onnx", X)["label"].tolist()
     assert label == [expected[labels.tolist().index(found)] for found in clf.predict(X)]
-    export_numpy(clf, tmp_path / "m.npz")
+    export_model(clf, "numpy", tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz") as arrays:
         assert arrays["classes"].tolist() == labels.tolist()
 
@@ -105,7 +105,7 @@ def test_regressor(tmp_path):
     data = sample(task="regression")
     X = data.X.astype(np.float32)
     reg = ISRRegressor().fit(X, data.y, environments=data.environments)
-    export_onnx(reg, tmp_path / "m.onnx")
+    export_model(reg, "onnx", tmp_path / "m.onnx")
     prediction = run(tmp_path / "m.onnx", X)["prediction"]
     assert prediction.shape == (len(X),)
     np.testing.assert_allclose(prediction, reg.predict(X), atol=1e-4)
@@ -126,7 +126,7 @@ def test_transformer(tmp_path, transformer):
     X = data.X.astype(np.float32)
     transformer.fit(X, data.y, environments=data.environments)
     expected = transformer.transform(X)
-    export_onnx(transformer, tmp_path / "m.onnx")
+    export_model(transformer, "onnx", tmp_path / "m.onnx")
     found = run(tmp_path / "m.onnx", X)["features"]
     np.testing.assert_allclose(found, expected, atol=1e-4)
     np.testing.assert_allclose(linear(transformer, tmp_path / "m.pt")(X), expected, atol=1e-4)
@@ -134,7 +134,7 @@ def test_transformer(tmp_path, transformer):
 
 def linear(estimator, path):
     """The exported map as torch computes it."""
-    export_torch(estimator, path)
+    export_model(estimator, "torch", path)
     if path.suffix == ".safetensors":
         state = safetensors.torch.load_file(path)
     else:
@@ -160,7 +160,7 @@ def test_torch_classifier(tmp_path, n_classes, name):
 def test_numpy(tmp_path):
     data = sample(3)
     clf = ISRClassifier(scale=0.5).fit(data.X, data.y, environments=data.environments)
-    export_numpy(clf, tmp_path / "head.npz", feature_names=[f"x{i}" for i in range(23)])
+    export_model(clf, "numpy", tmp_path / "head.npz", feature_names=[f"x{i}" for i in range(23)])
     with np.load(tmp_path / "head.npz", allow_pickle=False) as arrays:
         scores = data.X @ arrays["coef"].T + arrays["intercept"]
         basis, dual, center = (arrays[name] for name in ("spurious_basis", "dual", "center"))
@@ -175,18 +175,22 @@ def test_names_and_classes_travel_along(tmp_path):
     data = sample(3)
     frame = pd.DataFrame(data.X).add_prefix("größe ")
     clf = ISRClassifier().fit(frame, data.y, environments=data.environments)
-    export_onnx(clf, tmp_path / "m.onnx")
+    export_model(clf, "onnx", tmp_path / "m.onnx")
     notes = {p.key: p.value for p in onnx.load(tmp_path / "m.onnx").metadata_props}
     assert json.loads(notes["feature_names"]) == list(frame.columns)
     assert json.loads(notes["classes"]) == [0, 1, 2]
-    export_torch(clf, tmp_path / "m.safetensors")
+    export_model(clf, "torch", tmp_path / "m.safetensors")
     with safetensors.safe_open(tmp_path / "m.safetensors", framework="pt") as file:
         assert json.loads(file.metadata()["feature_names"]) == list(frame.columns)
 
 
-@pytest.mark.parametrize("export", [export_onnx, export_torch, export_numpy])
-def test_mistakes(tmp_path, export):
+@pytest.mark.parametrize("kind", ["onnx", "torch", "numpy"])
+def test_mistakes(tmp_path, kind):
     path = tmp_path / "model.pt"
+
+    def export(model, path, **options):
+        export_model(model, kind, path, **options)
+
     with pytest.raises(NotFittedError):
         export(ISRClassifier(), path)
     with pytest.raises(ValueError, match="got LogisticRegression"):
@@ -198,5 +202,15 @@ def test_mistakes(tmp_path, export):
     with pytest.raises(ValueError, match="2 feature_names; got 1"):
         export(clf, path.with_suffix(".safetensors"), feature_names=["a"])
     with pytest.raises(ValueError, match=r"must end in \.safetensors, \.pt or \.pth"):
-        export_torch(clf, tmp_path / "model.bin")
+        export_model(clf, "torch", tmp_path / "model.bin")
+    with pytest.raises(ValueError, match="kind must be one of onnx, torch, numpy; got 'pickle'"):
+        export_model(clf, "pickle", path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_file_brings_its_names(tmp_path):
+    X, y = [[0.0, 1], [1, 0], [2, 1], [1, 2]], [0, 1, 0, 1]
+    clf = ISRClassifier(n_spurious=0).fit(X, y, environments=[0, 0, 1, 1])
+    export_model(ModelFile(clf, ("age", "dose")), "numpy", tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as arrays:
+        assert arrays["feature_names"].tolist() == ["age", "dose"]

@@ -196,7 +196,7 @@ def test_names_given_by_the_user_do_not_bind_arrays(path):
     model = read_model(path)
     assert model.feature_names == ("a", "b", "c", "d", "e")
     assert_same(estimator, model.estimator, data.X)  # no warning about names
-    with pytest.raises(ModelFileError, match="5 feature names, each another; got 2"):
+    with pytest.raises(ModelFileError, match="5 distinct feature names; got 2"):
         isrlearn.save(estimator, path, feature_names=["a", "b"])
 
 
@@ -213,11 +213,11 @@ def test_the_safetensors_library_reads_it_and_can_write_it(path):
     estimator = ISRClassifier().fit(data.X, data.y, environments=data.environments)
     isrlearn.save(estimator, path)
     arrays = safetensors.numpy.load_file(path)
-    np.testing.assert_array_equal(arrays["coef"], estimator.coef_)
-    np.testing.assert_array_equal(arrays["count"], estimator.moments_.count)
+    np.testing.assert_array_equal(arrays["coef_"], estimator.coef_)
+    np.testing.assert_array_equal(arrays["moments_.count"], estimator.moments_.count)
     with safetensors.safe_open(path, framework="numpy") as file:
         metadata = file.metadata()
-    assert json.loads(metadata["model"])["state"]["estimator"] == "ISRClassifier"
+    assert json.loads(metadata["isrlearn"])["state"]["estimator"] == "ISRClassifier"
     safetensors.numpy.save_file(arrays, path, metadata=metadata)
     assert_same(estimator, isrlearn.load(path), data.X)
 
@@ -259,7 +259,7 @@ class TestWhatCannotBeSaved:
         data = sample()
         estimator = ISRClassifier().fit(data.X, data.y, environments=data.environments)
         estimator.coef_[0, 0] = np.nan
-        with pytest.raises(ModelFileError, match="coef is not finite"):
+        with pytest.raises(ModelFileError, match="coef_ is not finite"):
             isrlearn.save(estimator, path)
 
     def test_nothing_is_left_behind(self, path):

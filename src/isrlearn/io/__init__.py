@@ -2,7 +2,7 @@
 
 from isrlearn.io._state import TRUSTED_TYPES
 from isrlearn.io.errors import ModelFileError, TableError
-from isrlearn.io.export import export_model, export_numpy, export_onnx, export_torch
+from isrlearn.io.export import export_model
 from isrlearn.io.model import ModelFile, load, read_model, save
 from isrlearn.io.tables import Table, read_table
 from isrlearn.io.write import write_columns, write_predictions
@@ -14,9 +14,6 @@ __all__ = [
     "Table",
     "TableError",
     "export_model",
-    "export_numpy",
-    "export_onnx",
-    "export_torch",
     "load",
     "read_model",
     "read_table",

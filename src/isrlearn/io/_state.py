@@ -1,7 +1,14 @@
-"""A fitted estimator as arrays and a JSON record, and back."""
+"""A fitted estimator as JSON and arrays, and back: allow-listed types, nothing that runs."""
 
 from __future__ import annotations
 
+import inspect
+import math
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -10,199 +17,239 @@ from numpy.typing import NDArray
 from isrlearn.core.erase import Eraser
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
-from isrlearn.core.subspace import Subspace
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.estimators.search import ISRClassifierCV, ISRRegressorCV
-from isrlearn.io._encoding import built, decoded_labels, encoded, encoded_labels, entries
 from isrlearn.io.errors import ModelFileError, shown
 
-Arrays = dict[str, NDArray[np.float64]]
+Arrays = dict[str, NDArray]
 ESTIMATORS = {kind.__name__: kind for kind in (ISRClassifier, ISRRegressor, ISRTransformer)}
+#: Frozen values that a fitted estimator may hold.
+_VALUES = {kind.__name__: kind for kind in (Eraser, Moments, RankTest)}
 
 #: Types that ``skops.io.load(path, trusted=TRUSTED_TYPES)`` needs for our estimators.
 TRUSTED_TYPES = [
     f"{kind.__module__}.{kind.__qualname__}"
-    for kind in (*ESTIMATORS.values(), ISRClassifierCV, ISRRegressorCV, Eraser, Moments, RankTest)
+    for kind in (*ESTIMATORS.values(), ISRClassifierCV, ISRRegressorCV, *_VALUES.values())
 ]
 
-_RECORD = ("estimator", "parameters", "classes", "environments", "scale", "ddof", "rank_test", "F")
-_RANK_TEST = ("rank", "p_values", "level", "noise", "limit")
+#: Linear estimators of scikit-learn that may be the head of a saved model, and their modules.
+HEADS = {
+    name: module
+    for module, names in {
+        "sklearn.discriminant_analysis": "LinearDiscriminantAnalysis",
+        "sklearn.svm": "LinearSVC LinearSVR",
+        "sklearn.linear_model": (
+            "ARDRegression BayesianRidge ElasticNet HuberRegressor Lasso LinearRegression "
+            "LogisticRegression LogisticRegressionCV QuantileRegressor Ridge RidgeCV "
+            "RidgeClassifier RidgeClassifierCV SGDClassifier SGDRegressor TheilSenRegressor"
+        ),
+    }.items()
+    for name in names.split()
+}
+_LABELS = re.compile(r"object|str|bool|u?int(8|16|32|64)|float16")
+_PLAIN = (bool, int, float, str)
+#: Most bytes that an array of labels may take.
+_LABEL_BYTES = 1 << 28
 
 
 def state_of(estimator: Any) -> tuple[Arrays, dict[str, Any]]:
-    """Arrays and record of a fitted estimator. Scatters, large and not needed, are left out."""
+    """Arrays and JSON record of a fitted estimator."""
     kind = type(estimator).__name__
     if ESTIMATORS.get(kind) is not type(estimator):
         raise ModelFileError(
             f"a model file holds one of {', '.join(ESTIMATORS)}; got {kind}. Save a pipeline's "
-            "step, or the whole of it with skops"
+            "step, or the whole pipeline with skops"
         )
     if not hasattr(estimator, "coef_" if kind != "ISRTransformer" else "eraser_"):
         raise ModelFileError(f"this {kind} is not fitted yet: call fit before saving it")
-    given = _arrays(estimator)
-    arrays = {name: np.asarray(array, dtype=np.float64) for name, array in given.items()}
-    for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise ModelFileError(f"the model's {name} is not finite, it cannot be used")
+    arrays: Arrays = {}
     parameters = estimator.get_params(deep=False)
-    if "head_coef" in arrays:
-        parameters["head"] = None
-    moments, test = estimator.moments_, estimator.rank_test_
+    fitted = {k: v for k, v in vars(estimator).items() if k not in parameters}
+    fitted.pop("feature_names_in_", None)
     record = {
         "estimator": kind,
-        "parameters": {name: encoded(value, name) for name, value in parameters.items()},
-        "classes": encoded_labels(moments.classes, "classes"),
-        "environments": encoded_labels(moments.environments, "environments"),
-        "scale": float(estimator.eraser_.scale),
-        "ddof": int(moments.ddof),
-        "rank_test": None if test is None else _test_record(test),
-        # Products with a transposed array can differ in the last bit.
-        "F": [name for name, array in arrays.items() if _is_transposed(array)],
+        "parameters": {k: _encoded(v, k, arrays) for k, v in parameters.items()},
+        "fitted": {k: _encoded(v, k, arrays) for k, v in fitted.items()},
     }
     return arrays, record
 
 
-def _arrays(estimator: Any) -> dict[str, Any]:
-    moments, eraser = estimator.moments_, estimator.eraser_
-    arrays = {
-        "spurious_basis": eraser.basis,
-        "dual": eraser.dual,
-        "center": eraser.center,
-        "spectrum": estimator.spectrum_,
-        "count": moments.count,
-        "mean": moments.mean,
-    }
-    if hasattr(estimator, "coef_"):
-        arrays |= {"coef": estimator.coef_, "intercept": np.atleast_1d(estimator.intercept_)}
-    if getattr(estimator, "_invariant", None) is not None:
-        arrays["invariant"] = estimator._invariant
-    if moments.unlabelled is not None:
-        arrays["unlabelled_count"] = moments.unlabelled.count
-        arrays["unlabelled_mean"] = moments.unlabelled.mean
-    if estimator.rank_test_ is not None:
-        arrays["rank_spectrum"] = estimator.rank_test_.spectrum
-    head = getattr(estimator, "head", None)
-    if isinstance(head, tuple):
-        arrays |= {"head_coef": head[0], "head_intercept": head[1]}
-    return arrays
-
-
-def _test_record(test: RankTest) -> dict[str, Any]:
-    return {name: encoded(getattr(test, name), f"rank_test_.{name}") for name in _RANK_TEST}
-
-
-def _is_transposed(array: NDArray) -> bool:
-    return array.ndim == 2 and min(array.shape) > 1 and array.strides[0] < array.strides[1]
-
-
-def restored(arrays: Arrays, record: Any) -> Any:
-    """The fitted estimator whose arrays and record these are."""
-    name, parameters, classes, environments, scale, ddof, test, transposed = entries(
-        record, "the model", *_RECORD
+def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
+    """A value as JSON; what JSON lacks is an object of one tag and its content."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, list):
+        return [_encoded(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"tuple": _encoded(list(value), name, arrays)}
+    if isinstance(value, dict):
+        return {"pairs": [[_encoded(x, name, arrays) for x in pair] for pair in value.items()]}
+    if isinstance(value, np.ndarray):
+        return _encoded_array(value, name, arrays)
+    kind = type(value).__name__
+    if _VALUES.get(kind) is type(value):
+        # Scatters grow with the square of the features, and predictions do not need them.
+        kept = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "scatter"}
+        content = {k: _encoded(v, f"{name}.{k}", arrays) for k, v in kept.items()}
+        return {"value": [kind, content]}
+    if kind in HEADS and type(value).__module__.startswith("sklearn."):
+        default = type(value)().get_params()
+        content = {
+            k: _encoded(v, f"{name}.{k}", arrays)
+            for k, v in value.get_params().items()
+            if type(v) is not type(default[k]) or v != default[k]
+        }
+        return {"estimator": [kind, content]}
+    raise ModelFileError(
+        f"{name}={shown(value)} cannot be stored in a model file: numbers, text and scikit-learn's "
+        "linear estimators can; skops can store the whole estimator"
     )
-    if not isinstance(name, str) or name not in ESTIMATORS:
-        raise ModelFileError(f"a model of type {shown(name)} is not loaded")
-    if type(scale) is not float or not 0 <= scale <= 1 or ddof not in (0, 1):
-        raise ModelFileError(f"scale {shown(scale)} or ddof {shown(ddof)} is out of range")
-    if not isinstance(parameters, dict) or not isinstance(transposed, list):
-        raise ModelFileError("the model's parameters are not a JSON object")
-    estimator = built(ESTIMATORS[name], parameters, name)
-    labels = decoded_labels(classes, "classes"), decoded_labels(environments, "environments")
-    _check_shapes(arrays, name, *map(len, labels))
-    for key, array in arrays.items():
-        arrays[key] = np.asfortranarray(array) if key in transposed else array
-    basis, dual = arrays["spurious_basis"], arrays["dual"]
-    moments = _moments(arrays, *labels, int(ddof))
-    subspace = Subspace(basis, dual, arrays["spectrum"], _rank_test(test, arrays))
-    estimator._store(moments, subspace, Eraser(basis, dual, scale, arrays["center"]))
-    estimator.n_features_in_ = len(basis)
-    if "head_coef" in arrays:
-        estimator.head = arrays["head_coef"], arrays["head_intercept"]
-    if name == "ISRTransformer":
-        estimator._invariant = arrays.get("invariant")
-        return estimator
-    estimator.coef_, estimator.intercept_ = arrays["coef"], arrays["intercept"]
-    if name == "ISRClassifier":
-        estimator.classes_ = moments.classes
-    else:
-        estimator.intercept_ = float(arrays["intercept"][0])
+
+
+def _encoded_array(array: NDArray, name: str, arrays: Arrays) -> dict[str, Any]:
+    """Floats go to the arrays of the file, each once; labels are written out."""
+    if array.dtype in (np.float32, np.float64):
+        if not np.isfinite(array).all():
+            raise ModelFileError(f"the model's {name} is not finite, it cannot be used")
+        name = next((known for known, other in arrays.items() if other is array), name)
+        arrays[name] = array
+        # Products with a transposed array can differ in the last bit.
+        transposed = array.ndim == 2 and array.strides[0] < array.strides[1]
+        return {"array": [name, "F" if transposed else "C"]}
+    kind, values = "str" if array.dtype.kind == "U" else array.dtype.name, array.tolist()
+    if not _LABELS.fullmatch(kind) or not all(type(v) in _PLAIN for v in values):
+        raise ModelFileError(
+            f"{name} of type {array.dtype} cannot be stored; fit with numbers or text, for "
+            "example .astype(str)"
+        )
+    return {"labels": [kind, values]}
+
+
+def restored(arrays: Arrays, record: dict[str, Any]) -> Any:
+    """The fitted estimator of arrays and a record; any exception means that they are bad."""
+    for name, array in arrays.items():
+        if array.dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
+            raise ModelFileError(f"array {shown(name)} is not of finite float32 or float64 numbers")
+    kind = ESTIMATORS.get(record["estimator"])
+    if kind is None or set(record) != {"estimator", "parameters", "fitted"}:
+        raise ModelFileError(f"a model of type {shown(record['estimator'])} is not loaded")
+    used: Arrays = {}
+
+    def decoded(value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, list):
+            return [decoded(v) for v in value]
+        ((tag, content),) = value.items()
+        if tag == "array":
+            name, order = content
+            return used.setdefault(name, np.asarray(arrays[name], order=order))
+        return _DECODERS[tag](content, decoded)
+
+    estimator = _built(kind, record["parameters"], decoded)
+    for name, value in record["fitted"].items():
+        # Only data may be set: a name of the class would replace a method.
+        if not re.fullmatch("_?[a-z][a-z_]*", name) or hasattr(kind, name):
+            raise ModelFileError(f"a fitted model has no attribute {shown(name)}")
+        setattr(estimator, name, decoded(value))
+    if len(used) != len(arrays):
+        raise ModelFileError(f"array {shown(min(set(arrays) - set(used)))} is not known")
+    _check(estimator)
     return estimator
 
 
-def _check_shapes(arrays: Arrays, name: str, K: int, E: int) -> None:
-    """Raise unless the arrays are those of such a model, of shapes that fit, and finite."""
-    d, r = arrays["spurious_basis"].shape if _is_matrix(arrays, "spurious_basis") else (0, 0)
-    m = d + 1 if name == "ISRRegressor" else d
-    rows = 1 if K == 2 else K
-    expected: dict[str, tuple[int | None, ...]] = {
-        "spurious_basis": (d, r),
-        "dual": (d, r),
-        "center": (d,),
-        "spectrum": (None,),
-        "count": (K, E),
-        "mean": (K, E, m),
-    }
-    if name == "ISRClassifier":
-        expected |= {"coef": (rows, d), "intercept": (rows,)}
-    if name == "ISRRegressor":
-        expected |= {"coef": (d,), "intercept": (1,)}
-    optional: dict[str, tuple[int | None, ...]] = {
-        "unlabelled_count": (K, 1),
-        "unlabelled_mean": (K, 1, m),
-        "rank_spectrum": (None,),
-    }
-    if name == "ISRTransformer":
-        optional["invariant"] = (d, None)
-    elif "head_coef" in arrays and "head_intercept" in arrays:
-        expected |= {key: arrays[key].shape for key in ("head_coef", "head_intercept")}
-    _check_names(arrays, set(expected), set(optional))
-    for key, array in arrays.items():
-        shape = (expected | optional)[key]
-        fits = len(shape) == array.ndim and all(
-            want in (None, size) for want, size in zip(shape, array.shape, strict=True)
-        )
-        if not fits or array.dtype != np.float64:
-            raise ModelFileError(f"array {shown(key)} has the shape {array.shape}, not {shape}")
-        if not np.isfinite(array).all():
-            raise ModelFileError(f"array {shown(key)} is not finite")
-    least = 2 if name == "ISRClassifier" else 1
-    if d < 1 or least > K or E < 1 or (arrays["count"] < 0).any():
-        raise ModelFileError(f"a model of {d} features, {K} classes and {E} environments is none")
-
-
-def _check_names(arrays: Arrays, expected: set[str], optional: set[str]) -> None:
-    missing, unknown = expected - set(arrays), set(arrays) - expected - optional
-    if missing or unknown:
+def _built(kind: Any, parameters: dict[str, Any], decoded: Callable[[Any], Any]) -> Any:
+    """An unfitted estimator of a known class."""
+    unknown = [name for name in parameters if name not in inspect.signature(kind).parameters]
+    if unknown:
         raise ModelFileError(
-            f"array {shown(min(missing or unknown))} is {'missing' if missing else 'not known'}"
+            f"the installed {kind.__name__} does not have the parameter {shown(unknown[0])}"
         )
-    if ("unlabelled_count" in arrays) != ("unlabelled_mean" in arrays):
-        raise ModelFileError("the moments of rows without an environment are not complete")
+    return kind(**{name: decoded(value) for name, value in parameters.items()})
 
 
-def _is_matrix(arrays: Arrays, name: str) -> bool:
-    return name in arrays and arrays[name].ndim == 2
+def _head(content: Any, decoded: Callable[[Any], Any]) -> Any:
+    name, parameters = content
+    if name not in HEADS:
+        raise ModelFileError(f"an estimator of type {shown(name)} is not loaded")
+    return _built(getattr(import_module(HEADS[name]), name), parameters, decoded)
 
 
-def _moments(arrays: Arrays, classes: NDArray, environments: NDArray, ddof: int) -> Moments:
-    unlabelled = None
-    if "unlabelled_count" in arrays:
-        unlabelled = Moments(
-            classes,
-            np.array(["unlabelled"]),
-            arrays["unlabelled_count"],
-            arrays["unlabelled_mean"],
-        )
-    return Moments(classes, environments, arrays["count"], arrays["mean"], None, unlabelled, ddof)
+def _labels(content: Any, decoded: Callable[[Any], Any]) -> NDArray:
+    kind, values = content
+    if not _LABELS.fullmatch(kind) or not all(type(v) in _PLAIN for v in values):
+        raise ModelFileError(f"labels of type {shown(kind)} are not loaded")
+    if kind != "str":
+        array = np.empty(len(values), dtype=kind)
+        array[:] = values
+        return array
+    if 4 * len(values) * max(map(len, values), default=0) > _LABEL_BYTES:
+        raise ModelFileError(f"the longest of {len(values)} labels is too long")
+    return np.array(values, dtype=str)
 
 
-def _rank_test(record: Any, arrays: Arrays) -> RankTest | None:
-    if record is None or "rank_spectrum" not in arrays:
-        if (record is None) != ("rank_spectrum" not in arrays):
-            raise ModelFileError("the rank test is not complete")
-        return None
-    rank, p_values, level, noise, limit = entries(record, "the rank test", *_RANK_TEST)
-    whole = all(type(n) is int and n >= 0 for n in (rank, limit))
-    if not whole or not all(type(v) in (int, float) for v in [level, noise, *p_values]):
-        raise ModelFileError("the rank test holds what is no number")
-    return RankTest(rank, tuple(map(float, p_values)), level, arrays["rank_spectrum"], noise, limit)
+def _value(content: Any, decoded: Callable[[Any], Any]) -> Any:
+    name, given = content
+    return _VALUES[name](**{field: decoded(value) for field, value in given.items()})
+
+
+_DECODERS: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    "estimator": _head,
+    "float": lambda text, decoded: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[text],
+    "labels": _labels,
+    "pairs": lambda pairs, decoded: {decoded(k): decoded(v) for k, v in pairs},
+    "tuple": lambda values, decoded: tuple(decoded(values)),
+    "value": _value,
+}
+
+
+def _check(estimator: Any) -> None:
+    """Raise unless all parts have the types and shapes that predictions and inspection need."""
+    moments, eraser, test = estimator.moments_, estimator.eraser_, estimator.rank_test_
+    d, r = estimator.n_features_in_, estimator.n_spurious_
+    K, E = len(moments.classes), len(moments.environments)
+    m = d + 1 if isinstance(estimator, ISRRegressor) else d
+    shapes: dict[str, tuple[int, ...]] = {
+        "eraser_.basis": (d, r),
+        "eraser_.dual": (d, r),
+        "eraser_.center": (d,),
+        "spurious_basis_": (d, r),
+        "spectrum_": (np.size(estimator.spectrum_),),
+        "moments_.count": (K, E),
+        "moments_.mean": (K, E, m),
+    }
+    if moments.unlabelled is not None:
+        shapes |= {"moments_.unlabelled.count": (K, 1), "moments_.unlabelled.mean": (K, 1, m)}
+    if isinstance(estimator, ISRClassifier):
+        rows = 1 if K == 2 else K
+        shapes |= {"coef_": (rows, d), "intercept_": (rows,)}
+    elif isinstance(estimator, ISRRegressor):
+        shapes["coef_"] = (d,)
+    for name, shape in shapes.items():
+        array = attrgetter(name)(estimator)
+        if not isinstance(array, np.ndarray) or array.shape != shape:
+            raise ModelFileError(f"{name} has the shape {np.shape(array)}, not {shape}")
+    numbers = [eraser.scale, moments.ddof]
+    if isinstance(estimator, ISRRegressor):
+        numbers.append(estimator.intercept_)
+    if test is not None:
+        numbers += [test.rank, test.limit, test.level, test.noise, *test.p_values]
+    if not all(type(number) in (int, float) for number in numbers):
+        raise ModelFileError(f"one of {shown(numbers)} is not a number")
+    for names in (moments.classes, moments.environments):
+        if names.ndim != 1 or len(set(names.tolist())) != len(names):
+            raise ModelFileError("two classes or two environments have the same name")
+    same = np.array_equal(getattr(estimator, "classes_", moments.classes), moments.classes)
+    if not same or not np.array_equal(estimator.environments_, moments.environments):
+        raise ModelFileError("classes or environments are not those of the moments")
+    if not 0 <= eraser.scale <= 1 or moments.ddof not in (0, 1) or (moments.count < 0).any():
+        raise ModelFileError(f"scale={eraser.scale}, ddof={moments.ddof} or a count is impossible")
+    if d < 1 or E < 1 or (2 if isinstance(estimator, ISRClassifier) else 1) > K:
+        raise ModelFileError(f"no model has {d} features, {K} classes and {E} environments")
+    getattr(estimator, "transform" if hasattr(estimator, "transform") else "predict")(
+        np.zeros((1, d))
+    )

@@ -52,7 +52,7 @@ def shown(value: object) -> str:
     """
     if isinstance(value, str) and len(value) > _LONGEST:
         value = value[:_LONGEST] + "..."
-    text = repr(value)
+    text = repr(value).replace("\n", " ")
     return text if len(text) <= 2 * _LONGEST else text[: 2 * _LONGEST] + "..."
 
 

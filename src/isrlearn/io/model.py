@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -11,25 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
 import scipy
 import sklearn
 
 from isrlearn import __version__
-from isrlearn.io._encoding import as_json, entries
-from isrlearn.io._safetensors import read_arrays, read_json, write_arrays
 from isrlearn.io._state import Arrays, restored, state_of
 from isrlearn.io.errors import ModelFileError, shown
 from isrlearn.io.files import atomic_write
 
 #: Version of what is in the file; a change that older code cannot read gets the next number.
-SCHEMA = 1
-_FORMAT = "isrlearn"
-_ENTRIES = ("state", "feature_names", "named", "metadata", "versions")
+SCHEMA = 2
+#: Where the record of the model is in the metadata of a safetensors file.
+_KEY = "isrlearn"
+#: Longest header: room for the names of hundreds of thousands of features.
+_MAX_HEADER = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """A model and what is stored with it; made by :func:`read_model`.
+    """A model and what is stored with it, as returned by :func:`read_model`.
 
     Parameters
     ----------
@@ -42,8 +44,9 @@ class ModelFile:
     versions : dict
         Versions of the libraries that wrote the file.
     sha256 : str
-        Of everything in the file but this.
+        Digest of everything else in the file.
     schema : int
+        Version of the file's content.
 
     Examples
     --------
@@ -61,19 +64,24 @@ class ModelFile:
     schema: int = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known of the model in numbers and text, ready for JSON."""
-        return as_json(
-            {
-                "estimator": type(self.estimator).__name__,
-                "parameters": {k: _brief(v) for k, v in self.estimator.get_params(False).items()},
-                **_fitted(self.estimator),
-                "feature_names": self.feature_names,
-                "metadata": dict(self.metadata),
-                "versions": dict(self.versions),
-                "schema": self.schema,
-                "sha256": self.sha256,
+        """What is known about the model in numbers and text, ready for JSON."""
+        estimator, known = self.estimator, vars(self)
+        record: dict[str, Any] = {"estimator": type(estimator).__name__}
+        record["parameters"] = {k: _brief(v) for k, v in estimator.get_params(False).items()}
+        if hasattr(estimator, "eraser_"):
+            moments, test = estimator.moments_, estimator.rank_test_
+            unlabelled = moments.unlabelled
+            record |= {
+                "n_features": estimator.n_features_in_,
+                "n_spurious": estimator.n_spurious_,
+                "classes": moments.classes if hasattr(estimator, "classes_") else None,
+                "environments": moments.environments,
+                "count": moments.count,
+                "count_without_environment": unlabelled and unlabelled.count[:, 0],
+                "spectrum": estimator.spectrum_,
+                "rank_test": test and vars(test),
             }
-        )
+        return as_json(record | {k: v for k, v in known.items() if k != "estimator"})
 
 
 def save(
@@ -83,10 +91,9 @@ def save(
     feature_names: Sequence[str] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a fitted estimator to one file in the safetensors format.
+    """Write a fitted estimator to one file in the safetensors format, atomically.
 
-    The file is written beside and renamed: `path` holds the whole new model or what it held
-    before. It has what predictions and inspection need (the head, the subspace, the counts and
+    The file has what predictions and inspection need (the head, the subspace, the counts and
     means of cells), not the scatters, which grow with the square of the features.
 
     Parameters
@@ -114,30 +121,40 @@ def save(
     True
     """
     estimator = getattr(estimator, "best_estimator_", estimator)
-    names = getattr(estimator, "feature_names_in_", None)
     arrays, state = state_of(estimator)
-    if feature_names is None and names is not None:
-        feature_names = names.tolist()
-    if feature_names is not None:
-        _check_names(list(feature_names), estimator.n_features_in_)
-    model = {
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    own = getattr(estimator, "feature_names_in_", None)
+    names = own if feature_names is None else feature_names
+    record = {
+        "schema": SCHEMA,
         "state": state,
-        "feature_names": None if feature_names is None else list(feature_names),
-        "named": names is not None,
+        "feature_names": None if names is None else _checked_names(list(names), estimator),
+        "named": own is not None,
         "metadata": as_json(dict(metadata or {})),
-        "versions": _versions(),
+        "versions": {
+            "isrlearn": __version__,
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+            "scipy": scipy.__version__,
+            "python": platform.python_version(),
+        },
     }
-    text = json.dumps(model, allow_nan=False)
-    header = {"format": _FORMAT, "schema": str(SCHEMA), "model": text}
-    header["sha256"] = _digest(arrays, text)
+    text = json.dumps(record | {"sha256": _digest(arrays, record)})
+    # One key only: safetensors writes several in any order.
+    content = safetensors.numpy.save(arrays, {_KEY: text})
+    length = int.from_bytes(content[:8], "little")
+    if length > _MAX_HEADER:
+        raise ModelFileError(
+            f"names and metadata take {length} bytes; a model file has room for {_MAX_HEADER}"
+        )
     with atomic_write(path) as file:
-        write_arrays(file, arrays, header)
+        file.write(content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The fitted estimator of a model file; its predictions are those of the one saved, bit by bit.
+    """The fitted estimator of a model file; it predicts exactly as the one that was saved.
 
-    Nothing in the file is run. A file that is damaged, cut off, of another kind or of a newer
+    Nothing in the file is run. A file that is damaged, cut off, of another kind or of another
     schema is a :class:`ModelFileError`.
 
     Parameters
@@ -180,70 +197,115 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     (('age', 'dose'), {'note': 'first try'})
     """
     try:
-        arrays, header = read_arrays(path)
-        return _model(arrays, header)
+        return _model(*_content(path))
     except OSError:
         raise
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
     except Exception as error:
-        # The signature of a hostile file: sound in form, absurd in content.
+        # Whatever the libraries raise on a damaged or hostile file.
         reason = f"{type(error).__name__} {shown(str(error))}"
         raise ModelFileError(f"{os.fspath(path)}: the content makes no sense: {reason}") from error
 
 
-def _model(arrays: Arrays, header: dict[str, str]) -> ModelFile:
-    if header.get("format") != _FORMAT or "model" not in header:
+def _content(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
+    """Arrays and record of a file; safetensors checks that the arrays fill the file exactly."""
+    with open(path, "rb") as file:
+        size, start = os.fstat(file.fileno()).st_size, file.read(8)
+        length = int.from_bytes(start, "little")
+        if len(start) < 8 or length > min(size - 8, _MAX_HEADER):
+            raise ModelFileError(_other_kind(start, size))
+        content = start + file.read()
+    metadata = _read_json(content[8 : 8 + length]).get("__metadata__", {})
+    if _KEY not in metadata:
         raise ModelFileError("this is a safetensors file, but not a model of isrlearn")
-    if header.get("schema") != str(SCHEMA):
+    return safetensors.numpy.load(content), _read_json(metadata[_KEY])
+
+
+def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
+    if record.get("schema") != SCHEMA:
         raise ModelFileError(
-            f"its schema is {shown(header.get('schema'))}, and isrlearn {__version__} reads "
-            f"{SCHEMA}: a newer version may read it"
+            f"its schema is {shown(record.get('schema'))}, and isrlearn {__version__} reads "
+            f"{SCHEMA}: another version may read it"
         )
-    text = header["model"]
-    digest = _digest(arrays, text)
-    if header.get("sha256") != digest:
+    digest = record.pop("sha256", None)
+    if digest != _digest(arrays, record):
         raise ModelFileError("the content is not what was saved (its SHA-256 differs)")
-    state, names, named, metadata, versions = entries(
-        read_json(text, "description"), "the file", *_ENTRIES
-    )
-    estimator = restored(arrays, state)
+    estimator, names = restored(arrays, record["state"]), record["feature_names"]
     if names is not None:
-        _check_names(names, estimator.n_features_in_)
-        if named:
+        names = tuple(_checked_names(names, estimator))
+        if record["named"]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-    objects = isinstance(metadata, dict) and isinstance(versions, dict)
-    if not objects or not isinstance(named, bool):
-        raise ModelFileError("metadata and versions must be JSON objects, named true or false")
-    return ModelFile(
-        estimator, None if names is None else tuple(names), metadata, versions, digest, SCHEMA
-    )
+    metadata, versions = record["metadata"], record["versions"]
+    if not isinstance(metadata, dict) or not isinstance(versions, dict):
+        raise ModelFileError("metadata and versions must be JSON objects")
+    return ModelFile(estimator, names, metadata, versions, digest)
 
 
-def _check_names(names: Any, d: int) -> None:
+def _read_json(text: str | bytes) -> dict[str, Any]:
+    """A JSON object in which each key is there once and each number is finite."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) != len(pairs):
+            raise ModelFileError("a key is there twice in the header")
+        return dict(pairs)
+
+    def refuse(name: str) -> float:
+        raise ModelFileError(f"{name} is not a number")
+
+    found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+    if not isinstance(found, dict):
+        raise ModelFileError("the header is not a JSON object")
+    return found
+
+
+def _other_kind(start: bytes, size: int) -> str:
+    """What a file is whose first bytes are not the length of a header."""
+    if start[:1] == b"\x80" and start[1:2] <= b"\x05":
+        return "this is a pickle, which could run any code: nothing was loaded"
+    if start.startswith(b"PK\x03\x04"):
+        return (
+            "this is an archive: if skops wrote it, open it with "
+            "skops.io.load(path, trusted=isrlearn.io.TRUSTED_TYPES)"
+        )
+    return f"this is not a model file, or a damaged one ({size} bytes that begin with {start!r})"
+
+
+def _checked_names(names: list[str], estimator: Any) -> list[str]:
+    d = estimator.n_features_in_
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ModelFileError("feature names must be texts")
-    if len(names) != d or len(set(names)) != d:
-        raise ModelFileError(f"there must be {d} feature names, each another; got {len(names)}")
+        raise ModelFileError("feature names must be strings")
+    if not len(names) == len(set(names)) == d:
+        raise ModelFileError(f"there must be {d} distinct feature names; got {len(names)}")
+    return names
 
 
-def _digest(arrays: Arrays, text: str) -> str:
-    """SHA-256 of description and arrays, however they lie in the file."""
+def _digest(arrays: Arrays, record: dict[str, Any]) -> str:
+    """SHA-256 of record and arrays, wherever they are in the file."""
     table = [[name, str(arrays[name].dtype), list(arrays[name].shape)] for name in sorted(arrays)]
-    sha = hashlib.sha256(json.dumps([text, table]).encode())
+    sha = hashlib.sha256(json.dumps([record, table], allow_nan=False).encode())
     for name in sorted(arrays):
-        sha.update(np.ascontiguousarray(arrays[name]).data)
+        sha.update(arrays[name].data)
     return sha.hexdigest()
 
 
-def _versions() -> dict[str, str]:
-    return {
-        "isrlearn": __version__,
-        "numpy": np.__version__,
-        "scikit-learn": sklearn.__version__,
-        "scipy": scipy.__version__,
-        "python": platform.python_version(),
-    }
+def as_json(value: Any) -> Any:
+    """A value that JSON can hold: plain Python numbers, None for what is not finite, else text.
+
+    Examples
+    --------
+    >>> as_json({"a": np.float64(1.5), "b": (1, float("inf"))})
+    {'a': 1.5, 'b': [1, None]}
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): as_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def _brief(value: Any) -> Any:
@@ -251,30 +313,3 @@ def _brief(value: Any) -> Any:
     if isinstance(value, tuple):
         return f"given, {np.shape(value[0])}"
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def _fitted(estimator: Any) -> dict[str, Any]:
-    """What a fitted estimator knows, in small numbers and names."""
-    if not hasattr(estimator, "eraser_"):
-        return {}
-    moments, test = estimator.moments_, estimator.rank_test_
-    unlabelled = moments.unlabelled
-    return {
-        "n_features": estimator.n_features_in_,
-        "n_spurious": estimator.n_spurious_,
-        "classes": moments.classes if hasattr(estimator, "classes_") else None,
-        "environments": moments.environments,
-        "count": moments.count,
-        "count_without_environment": None if unlabelled is None else unlabelled.count[:, 0],
-        "spectrum": estimator.spectrum_,
-        "rank_test": None
-        if test is None
-        else {
-            "rank": test.rank,
-            "p_values": test.p_values,
-            "level": test.level,
-            "noise": test.noise,
-            "limit": test.limit,
-            "spectrum": test.spectrum,
-        },
-    }
