@@ -20,7 +20,8 @@ class LinearTruth(ABC):
     """A model of latent features ``z = (z_c, z_e)`` observed as ``x = R z = A z_c + B z_e``.
 
     The relation of the invariant features z_c to the target is the same everywhere; that of the
-    spurious features z_e changes with the environment.
+    spurious features z_e changes with the environment. Every model has ``spurious_means``, a field
+    or a property: the means of z_e, (E, d_s), or in each class, (K, E, d_s).
     """
 
     mixing: NDArray[np.float64]  # (d, d), R: invertible, its first columns are A, the others B
@@ -37,14 +38,16 @@ class LinearTruth(ABC):
         return self.n_features - self.n_invariant
 
     @property
-    @abstractmethod
     def n_environments(self) -> int:
         """Number of environments, E."""
+        return int(self.spurious_means.shape[-2])  # type: ignore[attr-defined]
 
     @property
-    @abstractmethod
     def mean_rank(self) -> int:
         """Spurious dimensions along which cell means shift between environments."""
+        means = self.spurious_means  # type: ignore[attr-defined]
+        shifts = means - means.mean(axis=-2, keepdims=True)
+        return int(np.linalg.matrix_rank(shifts.reshape(-1, means.shape[-1]))) if means.size else 0
 
     @property
     def A(self) -> NDArray[np.float64]:
@@ -139,16 +142,6 @@ class GaussianTruth(LinearTruth):
     stratified: bool = False  # class counts are n times the priors, rounded, instead of drawn
 
     @property
-    def n_environments(self) -> int:
-        """Number of environments, E."""
-        return self.spurious_means.shape[1]
-
-    @property
-    def mean_rank(self) -> int:
-        """Spurious dimensions along which cell means shift between environments."""
-        return span_of_shifts(self.spurious_means)
-
-    @property
     def covariance_rank(self) -> int:
         """Spurious dimensions along which covariances differ: all, or none."""
         return self.n_spurious if np.ptp(self.sigma_spurious) > 0 else 0
@@ -206,20 +199,10 @@ class RegressionTruth(LinearTruth):
     spurious_noise: float = 0.0  # standard deviation of the noise in z_e
 
     @property
-    def n_environments(self) -> int:
-        """Number of environments, E."""
-        return len(self.offsets)
-
-    @property
     def spurious_means(self) -> NDArray[np.float64]:
         """Mean of z_e in each environment, (E, d_s)."""
         expected_target = self.weights @ self.invariant_mean + self.bias
         return self.maps @ self.invariant_mean + self.gains * expected_target + self.offsets
-
-    @property
-    def mean_rank(self) -> int:
-        """Spurious dimensions along which means shift between environments."""
-        return span_of_shifts(self.spurious_means)
 
     @cached_property
     def moments(self) -> Moments:
@@ -252,9 +235,3 @@ class RegressionTruth(LinearTruth):
 
     def _invariant_head(self) -> tuple[NDArray[np.float64], float]:
         return self.weights, self.bias
-
-
-def span_of_shifts(means: NDArray[np.float64]) -> int:
-    """Dimension of the span of means (..., E, d_s) once each class's average is subtracted."""
-    shifts = means - means.mean(axis=-2, keepdims=True)
-    return int(np.linalg.matrix_rank(shifts.reshape(-1, means.shape[-1]))) if means.size else 0

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import Moments
 from isrlearn.datasets.parameters import Streams, Use, interval, number, numbers
-from isrlearn.datasets.truth import GaussianTruth, LinearTruth, span_of_shifts
+from isrlearn.datasets.truth import GaussianTruth, LinearTruth
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,14 +43,9 @@ class CausalRegressionTruth(LinearTruth):
     noise: NDArray[np.float64]  # (E,)
 
     @property
-    def n_environments(self) -> int:
-        """Number of environments, E."""
-        return len(self.noise)
-
-    @property
-    def mean_rank(self) -> int:
-        """Zero: all means are zero in every environment."""
-        return 0
+    def spurious_means(self) -> NDArray[np.float64]:
+        """Mean of z_e in each environment, (E, d_s): zero."""
+        return np.zeros((len(self.noise), self.n_spurious))
 
     @cached_property
     def moments(self) -> Moments:
@@ -105,14 +100,9 @@ class CowsCamelsTruth(LinearTruth):
     noise: float
 
     @property
-    def n_environments(self) -> int:
-        """Number of environments, E."""
-        return len(self.animal)
-
-    @property
-    def mean_rank(self) -> int:
-        """One where `agreement` differs between environments: backgrounds move along a line."""
-        return span_of_shifts(np.outer(self.agreement, np.ones(self.n_spurious)))
+    def spurious_means(self) -> NDArray[np.float64]:
+        """Mean of z_e of one animal in each environment, (E, d_s)."""
+        return self.spurious_scale * np.outer(2 * self.agreement - 1, np.ones(self.n_spurious))
 
     def _draw(self, e: int, Z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
         n, d_c = len(Z), self.n_invariant
