@@ -6,8 +6,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -21,13 +21,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("bench", "Run the benchmarks of the paper."),
     "datasets": ("datasets", "List, download, plot or export data sets."),
     "demo": ("demo", "Watch ISR fix a classifier that learned a shortcut."),
-    "diagnose": ("diagnose", "Check whether ISR can help with a table, and what to do."),
+    "diagnose": ("fit", "Check whether ISR can help with a table, and what to do."),
     "evaluate": ("models", "Score a model on every group of a table."),
     "export": ("models", "Write a model as one affine map for other programs."),
     "fit": ("fit", "Fit a model on a table and write it to a file."),
     "inspect": ("models", "Show what is in a model file."),
     "predict": ("models", "Predict a label for every row of a table."),
-    "report": ("report", "Write a page that shows what a model gained, and why."),
+    "report": ("models", "Write a page that shows what a model gained, and why."),
 }
 
 
@@ -52,29 +52,21 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
 
 
-@dataclass
-class Settings:
-    """The options before the name of the command, and all arguments as they were typed."""
-
-    debug: bool = False
-    arguments: tuple[str, ...] = ()
-
-
 @click.group(cls=LazyGroup, context_settings=_CONTEXT)
 @click.version_option(__version__, prog_name="isr")
 @click.option("--debug", is_flag=True, help="Show the traceback of any error.")
 @click.pass_obj
-def cli(settings: Settings, debug: bool) -> None:
+def cli(settings: dict[str, Any], debug: bool) -> None:
     """Remove from features what shifts between environments.
 
     Example: isr demo
     """
-    settings.debug = debug
+    settings["debug"] = debug
 
 
 def run(arguments: Sequence[str]) -> int:
     """Exit code of one run of the command line."""
-    settings = Settings(arguments=tuple(arguments))
+    settings = {"debug": False, "arguments": list(arguments)}
     try:
         code = cli.main(list(arguments), prog_name="isr", obj=settings, standalone_mode=False)
         sys.stdout.flush()
@@ -90,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
         return INTERNAL_ERROR
     except Exception as error:
         message = user_error(error)
-        if settings.debug or message is None:
+        if settings["debug"] or message is None:
             traceback.print_exception(error)
         click.echo(f"isr: {message or 'internal error, please report it'}", err=True)
         return INTERNAL_ERROR if message is None else USER_ERROR

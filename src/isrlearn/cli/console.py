@@ -70,8 +70,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def command_line() -> str:
     """The running command as it was typed, apart from its quotes."""
-    settings = click.get_current_context().obj
-    return shlex.join(["isr", *getattr(settings, "arguments", ())])
+    return shlex.join(["isr", *click.get_current_context().obj["arguments"]])
 
 
 def table(

@@ -1,4 +1,4 @@
-"""``isr fit``: a model fitted on a table, with given settings or the best of many."""
+"""Commands on a training table: ``isr diagnose`` and ``isr fit``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels
 #: Parameters of the estimators; `parameters` translates their values.
 SETTINGS = tables.options(
     option("--method", type=METHODS, help="Moments to compare. [default: mean]"),
-    option("--n-spurious", type=COUNT, help="Directions to remove, or a test. [default: auto]"),
+    option(
+        "--n-spurious", type=COUNT, help="Directions to remove, or how to test. [default: auto]"
+    ),
     option("--scale", type=float, help="Share of them to keep, 0 to 1. [default: 0]"),
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
     option("--condition-on", metavar="CLASS", help="Compare the means of this class only."),
@@ -61,7 +63,31 @@ SETTINGS = tables.options(
 
 @click.command()
 @tables.TABLE
-@tables.columns(required=True)
+@tables.COLUMNS
+@option("--task", type=Choice(["auto", "classification", "regression"]), default="auto")
+@option("--level", type=float, default=0.01, help="Level of every test.")
+@tables.SEED
+@tables.JSON
+def diagnose(
+    table: Path, task: str, level: float, seed: int, as_json: bool, **columns: Any
+) -> None:
+    """Check whether ISR can help with a table, and what to do.
+
+    Example: isr diagnose train.csv --label y --environment hospital
+    """
+    import isrlearn
+    from isrlearn.io import read_table
+
+    with working(f"Examining {table}"):
+        rows = read_table(table, **columns)
+        data = tables.data_of(rows)
+        found = isrlearn.diagnose(*data, task=task, level=level, random_state=seed)
+    show(found.to_dict(), [str(found)], as_json)
+
+
+@click.command()
+@tables.TABLE
+@tables.COLUMNS
 @option("--task", type=Choice(["classification", "regression"]), default="classification")
 @SETTINGS
 @option("--validation", type=tables.FILE, help="Choose other settings by this table's worst group.")
@@ -74,7 +100,7 @@ SETTINGS = tables.options(
     help="dask: read the table in parts.",
 )
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster, such as tcp://host:8786.")
-@option("--out", required=True, type=tables.FILE, help="Model file to write.")
+@tables.OUT(help="Model file to write.")
 @option("--report", type=tables.FILE, help="Also write a page that shows what was gained.")
 @option("--test", type=tables.FILE, help="Table to score in the report, not to fit on.")
 @tables.JSON
@@ -86,15 +112,12 @@ def fit(
     labels: Path | None,
     task: str,
     validation: Path | None,
-    search: bool,
     fill_environments: bool,
-    engine: str,
-    scheduler: str | None,
     out: Path,
     report: Path | None,
     test: Path | None,
     as_json: bool,
-    **settings: Any,
+    **given: Any,
 ) -> None:
     """Fit a model on a table and write it to a file.
 
@@ -103,7 +126,7 @@ def fit(
 
     Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
-    from isrlearn.cli.report import check_report, report_on
+    from isrlearn.cli.models import check_report, report_on
     from isrlearn.io import read_table, save
 
     _check_usage()
@@ -113,7 +136,7 @@ def fit(
     names: dict[str, Any] = {"label": label, "environment": environment}
     rest: dict[str, Any] = {"features": features, "labels": labels}
     with working(f"Reading {table}"):
-        train = read_table(table, **names, **rest, stream=engine == "dask")
+        train = read_table(table, **names, **rest, stream=given["engine"] == "dask")
         chooser, unseen = (tables.table_like(train, path, **names) for path in (validation, test))
         tables.check_tables(task, train, chooser, unseen)
     record: dict[str, Any] = {}
@@ -123,10 +146,8 @@ def fit(
         record["environments_filled"] = n_filled
         lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
-    with working(what, quietly=search or chooser is not None):
-        model, scores, found = fit_table(
-            train, task, settings, chooser, search, names, engine, scheduler
-        )
+    with working(what, quietly=given["search"] or chooser is not None):
+        model, scores, found = fit_table(train, chooser, task=task, columns=names, **given)
         save(model.estimator, out, feature_names=model.feature_names, metadata=model.metadata)
     record |= {**model.to_dict(), "out": str(out)}
     lines += [*_paragraphs(model.estimator, scores, found), f"The model is in {out}."]
@@ -174,13 +195,14 @@ def _filled(table: Table) -> tuple[Table, int]:
 
 def fit_table(
     table: Table,
-    task: str,
-    settings: Mapping[str, Any],
     validation: Table | None,
-    search: bool,
+    *,
+    task: str,
     columns: Mapping[str, str],
+    search: bool,
     engine: str,
     scheduler: str | None,
+    **settings: Any,
 ) -> tuple[ModelFile, dict[str, GroupReport], Any]:
     """A model fitted on a table, its scores there and on the validation table, and the search."""
     import numpy as np

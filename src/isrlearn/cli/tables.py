@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ _OUTPUTS = ("out", "report")
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+OUT = partial(click.option, "--out", required=True, type=FILE)
 TABLE = click.argument("table", type=FILE)
 MODEL = click.argument("model", type=FILE)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -37,39 +39,36 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return add
 
 
-def _joined(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
-    return ",".join(value) or None
+def column(role: str, *, required: bool) -> Callable[[Any], Any]:
+    """The option that names the column of labels or of environments."""
+    text = f"Column of {role}s, or a .npy file.{'' if required else ' [default: of the model]'}"
+    return click.option(f"--{role}", required=required, metavar="COLUMN", help=text)
 
 
 def features(text: str) -> Callable[[Any], Any]:
-    """The option that names feature columns."""
-    return click.option("--features", multiple=True, metavar="COLUMNS", callback=_joined, help=text)
+    """The option that names feature columns: several are joined by commas."""
+
+    def joined(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
+        return ",".join(value) or None
+
+    return click.option("--features", multiple=True, metavar="COLUMNS", callback=joined, help=text)
 
 
+LABELS = click.option("--labels", type=FILE, help="Another table, with label and environment.")
 MODEL_FEATURES = features("Feature columns in the model's order, if it stores no names.")
-
-
-def columns(*, required: bool) -> Callable[[Any], Any]:
-    """The options that name columns: the arguments of :func:`isrlearn.io.read_table`."""
-    default = "" if required else " [default: the model's]"
-    own = features("Feature columns: names, patterns f_*, ranges f0:f511. [default: all others]")
-    return options(
-        *(
-            click.option(
-                f"--{role}",
-                required=required,
-                metavar="COLUMN",
-                help=f"Column of {role}s, or a .npy file of them.{default}",
-            )
-            for role in ("label", "environment")
-        ),
-        own if required else MODEL_FEATURES,
-        click.option(
-            "--labels",
-            type=FILE,
-            help="Another table, with as many rows, that holds label and environment.",
-        ),
-    )
+#: Columns of a training table, and columns that a model may know: arguments of `read_table`.
+COLUMNS = options(
+    column("label", required=True),
+    column("environment", required=True),
+    features("Names, patterns f_* and ranges f0:f511. [default: all other columns]"),
+    LABELS,
+)
+MODEL_COLUMNS = options(
+    column("label", required=False),
+    column("environment", required=False),
+    MODEL_FEATURES,
+    LABELS,
+)
 
 
 def check_outputs() -> None:
