@@ -259,8 +259,9 @@ def _counts(estimator: Any, chosen: int) -> list[int]:
         return [0]
     spectrum, d = np.asarray(estimator.spectrum_), int(estimator.n_features_in_)
     most = np.count_nonzero(spectrum > 1e-9 * spectrum.max(initial=0.0)) or d - 1
-    wanted = {*_COUNTS, chosen - 1, chosen, chosen + 1, 2 * chosen}
-    return sorted(r for r in wanted if 0 <= r < d and (r <= most or r == chosen))
+    near = {*_COUNTS, chosen - 1, chosen, chosen + 1, 2 * chosen}
+    every = range(min(max(most, chosen), d - 1) + 1)
+    return [r for r in every if r in near or most <= _COUNTS[-1]]
 
 
 def _scales(estimator: Any, pairs: Sequence[tuple], n_counts: int) -> tuple[float, ...]:

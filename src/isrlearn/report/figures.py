@@ -103,11 +103,12 @@ def group_bars(before: GroupReport | None, after: GroupReport) -> dict[str, Any]
 def spectrum_figure(spectrum: Any, test: RankTest | None) -> dict[str, Any] | None:
     """Strength of each direction, its p-value, and the noise level."""
     every = np.asarray(spectrum if test is None else test.spectrum, dtype=float)
+    every = every[every > 1e-9 * every.max(initial=0.0)]  # the rest is rounding
     shown = every[:MOST_DIRECTIONS]
-    if not len(shown) or shown[0] <= 0:
+    if not len(shown):
         return None
     noise = test.noise if test is not None and test.noise > 0 else None
-    values = [*np.maximum(shown, shown[0] * 1e-9), *([] if noise is None else [noise])]
+    values = [*shown, *([] if noise is None else [noise])]
     p_values: Sequence[float] = () if test is None else test.p_values[: len(shown)]
     return {
         "values": shown.tolist(),
