@@ -216,7 +216,7 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int, as_j
         if splits.train.X.dtype.kind == "i":
             raise click.UsageError(f"{name} is made of tokens: there is nothing to plot")
         regression = entry.task == "regression"
-        page = sample_page(splits, entry.summary, kind, regression=regression, random_state=seed)
+        page = sample_page(splits, name, kind, regression=regression, random_state=seed)
         with atomic_write(path) as file:
             file.write(page)
     show({"picture": str(path)}, [f"The samples are in {path}."], as_json)
