@@ -17,7 +17,7 @@ import pytest
 from isrlearn.paper.benchmark import Result
 from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.partial_labels import Curve, LabelsPlan, LabelsResult
-from isrlearn.paper.real.catalogue import REAL
+from isrlearn.paper.real import REAL
 from isrlearn.paper.real.tables import CellScore, score_tables
 from isrlearn.paper.summary import Summary
 from isrlearn.paper.tables import Table

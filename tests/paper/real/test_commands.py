@@ -122,7 +122,7 @@ def test_law_school_is_recorded_resumed_and_the_same_again(tmp_path, monkeypatch
     assert [r.key for r in first.records] == plan.keys()
     again = run_real(plan, tmp_path / "b")
     assert [r.value for r in again.records] == [r.value for r in first.records]
-    monkeypatch.setattr(module, "_evaluated", None)
+    monkeypatch.setattr(module, "cached_features", None)
     assert run_real(plan, tmp_path / "a").records == first.records
 
 
@@ -130,7 +130,7 @@ def test_law_school_is_recorded_resumed_and_the_same_again(tmp_path, monkeypatch
 def test_a_method_added_later_trains_nothing(tmp_path, monkeypatch):
     options = {"epochs": 3}
     run_real(RealPlan("law-school", 1, ("erm",), ("original",), options), tmp_path)
-    monkeypatch.setattr("isrlearn.paper.real.training.trained_features", None)
+    monkeypatch.setattr("isrlearn.paper.real.experiments.trained_features", None)
     later = RealPlan("law-school", 1, ("erm",), ("original", "refit"), options)
     result = run_real(later, tmp_path)
     assert len(result.records) == 4

@@ -9,13 +9,10 @@ import pytest
 
 from isrlearn.datasets import EnvironmentData, Splits, make_waterbirds_like
 from isrlearn.metrics import group_report, worst_group_accuracy
-from isrlearn.paper.real.catalogue import REAL
+from isrlearn.paper.real import REAL
 from isrlearn.paper.real.features import TrainedFeatures, cached_features
-from isrlearn.paper.real.methods import METHODS, Rule
-from isrlearn.paper.real.paper import paper_score
-from isrlearn.paper.real.scores import SCORES
-from isrlearn.paper.real.selection import balanced, comparable
-from isrlearn.paper.real.tables import cell_scores, score_tables
+from isrlearn.paper.real.methods import METHODS, Rule, balanced, comparable
+from isrlearn.paper.real.tables import SCORES, cell_scores, paper_score, score_tables
 from isrlearn.paper.records import CellKey, Record
 
 
@@ -128,7 +125,7 @@ def test_without_a_head_the_first_method_is_a_probe():
     probe = METHODS["original"].fit(found, RULE, 0)(test)
     refit = METHODS["refit"].fit(found, RULE, 0)(test)
     np.testing.assert_array_equal(probe, refit)
-    with pytest.raises(ValueError, match="have none to adapt"):
+    with pytest.raises(ValueError, match="so there is none to adapt"):
         METHODS["isr-own-head"].fit(found, RULE, 0)
 
 

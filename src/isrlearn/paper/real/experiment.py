@@ -1,4 +1,4 @@
-"""An experiment of the paper on real data, as a value."""
+"""An experiment on real data, as a value."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ __all__ = ["Experiment"]
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is trained, what is done with its features, and the table it is shown in.
+    """A table of the paper: networks to train, and methods to apply to their features.
 
     Parameters
     ----------
     name, title : str
-        Of the command and of the table.
+        Names of the command and of the table.
     table, dataset : str
-        What the paper's table and its data set are called in ``paper_tables.csv``.
+        Names of the table and its data set in ``paper_tables.csv``.
     scores : tuple of str
         Names in `SCORES`.
     trained_with : mapping of str to str
         Rows: name of the objective, label in the paper.
     methods : tuple of str
-        Columns, names in `METHODS`; the first is what the others are compared with.
+        Columns: names in `METHODS`. The others are compared with the first.
     main : tuple of str
-        Those of the methods that the paper has.
+        The methods that are also in the paper.
     features : callable
-        Features of ``(trained_with, seed, options)``.
+        From ``(trained_with, seed, options)`` to features.
     rule : callable
-        How settings are chosen, from ``(trained_with, options)``.
+        From ``(trained_with, options)`` to the rule by which settings are chosen.
     options, full : mapping
-        What decides a run, by default and as in the paper.
+        Options that determine a run: defaults, and changes for the paper's sizes.
     n_seeds : int
+        Default number of seeds.
     notes : tuple of str
-        What a reader of the table must know.
+        Notes for readers of the table.
     labels : mapping of str to str
-        What a method is called here where that differs from its own label.
+        Labels of methods that differ from their usual ones.
     frozen : bool
         Whether features do not depend on `trained_with`, which then says how heads are trained.
     """

@@ -1,22 +1,33 @@
-"""What a trained network says of every sample, kept in a file so that it is trained once."""
+"""Features of trained networks, and files that keep them so that each network is trained once."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import Splits, load_features
+from isrlearn.datasets import EnvironmentData, Splits, load_features
 from isrlearn.paper.tables import write_files
 
-__all__ = ["TrainedFeatures", "cached_features"]
+__all__ = [
+    "Batches",
+    "TrainedFeatures",
+    "cached_features",
+    "mapped",
+    "one_thread",
+    "trained_features",
+]
+
+#: From the samples, or paths, of some rows to a tensor.
+Reader = Callable[[NDArray], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +37,10 @@ class TrainedFeatures:
     Parameters
     ----------
     splits : Splits
-        Features with labels and environments as names.
+        Features, labels and environments.
     head : (coef, intercept) or None
-        The network's last layer: a row of coefficients for each sorted class, or one for a
-        number. None for an encoder that was not trained on these labels.
+        The network's last layer: one row of coefficients per sorted class, or one row for
+        regression. None for an encoder that was not trained on these labels.
 
     Examples
     --------
@@ -42,10 +53,23 @@ class TrainedFeatures:
     head: tuple[NDArray, NDArray] | None
 
 
+def mapped(splits: Splits, change: Callable[[NDArray], NDArray]) -> Splits:
+    """The splits with X changed by a function.
+
+    Examples
+    --------
+    >>> from isrlearn.datasets import make_waterbirds_like
+    >>> mapped(make_waterbirds_like(n_features=32), lambda X: X[:, :5]).test.X.shape[1]
+    5
+    """
+    parts = (splits.train, splits.validation, splits.test)
+    return Splits(*(replace(part, X=change(part.X)) for part in parts))
+
+
 def cached_features(
     make: Callable[[], TrainedFeatures], folder: Path, name: str, options: Mapping[str, Any]
 ) -> TrainedFeatures:
-    """Features from a file of this name and these options, or made and written to it.
+    """Features from the file of this name and these options, or from `make`, then written to it.
 
     Examples
     --------
@@ -62,12 +86,15 @@ def cached_features(
     text = json.dumps(dict(options), sort_keys=True, default=str)
     path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.npz"
     if not path.exists():
-        found = make()
-        write_files(folder, {path.name: _packed(found)})
-    return _read(path)
+        write_files(folder, {path.name: _packed(make())})
+    splits = load_features(path)
+    with np.load(path, allow_pickle=False) as archive:
+        head = (archive["coef"], archive["intercept"]) if "coef" in archive.files else None
+    return TrainedFeatures(splits, head)
 
 
 def _packed(found: TrainedFeatures) -> bytes:
+    """The contents of an .npz file."""
     parts = (found.splits.train, found.splits.validation, found.splits.test)
     arrays: dict[str, NDArray] = {
         "X": np.concatenate([part.X for part in parts]).astype(np.float32),
@@ -82,8 +109,126 @@ def _packed(found: TrainedFeatures) -> bytes:
     return out.getvalue()
 
 
-def _read(path: Path) -> TrainedFeatures:
-    splits = load_features(path)
-    with np.load(path, allow_pickle=False) as archive:
-        head = (archive["coef"], archive["intercept"]) if "coef" in archive.files else None
-    return TrainedFeatures(splits, head)
+class Batches:
+    """Batches ``(x, y, environment)`` of samples, shuffled by torch's global generator.
+
+    Parameters
+    ----------
+    X : ndarray
+        Samples, or their paths.
+    codes : (y, environments)
+        Integer codes, or target values, of each sample.
+    size : int
+        Samples per batch.
+    shuffle : bool
+    read : callable, optional
+        From rows of X to a tensor; by default X holds the samples themselves.
+    """
+
+    def __init__(
+        self,
+        X: NDArray,
+        codes: tuple[NDArray, NDArray],
+        size: int,
+        shuffle: bool,
+        read: Reader | None = None,
+    ) -> None:
+        import torch
+
+        self._X, self._read, self._size, self._shuffle = X, read, size, shuffle
+        self._y, self._environments = (torch.from_numpy(np.ascontiguousarray(c)) for c in codes)
+
+    def __len__(self) -> int:
+        return -(-len(self._y) // self._size)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+        import torch
+
+        n = len(self._y)
+        order = torch.randperm(n) if self._shuffle else torch.arange(n)
+        for rows in order.split(self._size):
+            x = self._X[rows.numpy()]
+            x = torch.from_numpy(x) if self._read is None else self._read(x)
+            yield x, self._y[rows], self._environments[rows]
+
+
+def trained_features(
+    splits: Splits,
+    model: Any,
+    objective: str,
+    *,
+    regression: bool,
+    seed: int,
+    batch_size: int = 128,
+    read: Reader | None = None,
+    layer: str = "fc",
+    validate: bool = True,
+    settings: Mapping[str, Any] | None = None,
+) -> TrainedFeatures:
+    """Features and head of a network trained on the training split.
+
+    Parameters
+    ----------
+    splits : Splits
+    model : torch.nn.Module
+    objective : str
+        Name of an objective of `isrlearn.paper.training.train`.
+    regression : bool
+    seed : int
+    batch_size : int, default=128
+    read : callable, optional
+        From rows of X to a tensor.
+    layer : str, default="fc"
+        Name of the last layer.
+    validate : bool, default=True
+        Choose the epoch by the validation split.
+    settings : mapping, optional
+        Further arguments of `isrlearn.paper.training.train`.
+    """
+    from isrlearn.paper.training import train
+    from isrlearn.torch import extract_features
+
+    codes = _codes(splits.train, regression)
+    parts = (splits.train, splits.validation, splits.test)
+    loaders = [Batches(part.X, codes(part), 512, False, read) for part in parts]
+    with one_thread():
+        result = train(
+            model,
+            Batches(splits.train.X, codes(splits.train), batch_size, True, read),
+            objective=objective,
+            validation=loaders[1] if validate else None,
+            task="regression" if regression else "classification",
+            random_state=seed,
+            **(settings or {}),
+        )
+        found = [extract_features(result.model, loader, layer).X for loader in loaders]
+    last = result.model.get_submodule(layer)
+    head = last.weight.detach().numpy(), last.bias.detach().numpy()
+    named = (replace(part, X=X, truth=None) for part, X in zip(parts, found, strict=True))
+    return TrainedFeatures(Splits(*named), head)
+
+
+def _codes(
+    train: EnvironmentData, regression: bool
+) -> Callable[[EnvironmentData], tuple[NDArray, NDArray]]:
+    """Function from samples to codes of labels and environments, those of the training split."""
+    classes, names = np.unique(train.y), np.unique(train.environments)
+
+    def codes(data: EnvironmentData) -> tuple[NDArray, NDArray]:
+        y = data.y.astype(np.float32) if regression else np.searchsorted(classes, data.y)
+        return y, np.searchsorted(names, data.environments)
+
+    return codes
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread, since sums in another order would give other weights."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,28 +1,24 @@
 """Waterbirds, CelebA, MultiNLI and CLIP, from a folder that the user downloaded or from features.
 
-With ``features`` every experiment is about heads on a file of features. With ``data`` a network is
-trained on the published folder, or, for CLIP, an encoder is run on it.
+With the option ``features``, heads are fitted on a file of features. With ``data``, a network is
+trained on the published folder or, for CLIP, an encoder is applied to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from isrlearn.datasets import Splits, load_features
 from isrlearn.paper.datasets import load_celeba, load_multinli, load_waterbirds
-from isrlearn.paper.real.encoders import ENCODERS, read_images
+from isrlearn.paper.real.encoders import ENCODERS
 from isrlearn.paper.real.experiment import Experiment
-from isrlearn.paper.real.features import TrainedFeatures
+from isrlearn.paper.real.features import TrainedFeatures, mapped, trained_features
 from isrlearn.paper.real.methods import Rule
-from isrlearn.paper.real.networks import convolutional, word_average
-from isrlearn.paper.real.pretrained import HEADS, probe_rule
-from isrlearn.paper.real.training import trained_features
+from isrlearn.paper.real.networks import network_for
 
-__all__ = ["CELEBA", "CLIP", "MULTINLI", "WATERBIRDS"]
+__all__ = ["CELEBA", "CLIP", "HEADS", "MULTINLI", "WATERBIRDS", "probe_rule"]
 
 _SCORES = ("average_accuracy", "worst_group_accuracy")
 _METHODS = ("original", "isr-mean", "isr-cov", "refit", "reweighted", "dfr", "leace")
@@ -31,7 +27,7 @@ _TRAINED = {"erm": "ERM", "reweighting": "Reweighting", "group_dro": "GroupDRO"}
 
 @dataclass(frozen=True)
 class _Published:
-    """How the paper trained on a folder: its loader, network and hyper-parameters."""
+    """How the paper trained on a folder: loader, network and hyper-parameters."""
 
     load: Callable[[Any], Splits]
     network: str
@@ -45,14 +41,29 @@ _SOURCES: Mapping[str, _Published] = {
 }
 
 
+#: Candidate weightings of heads on fixed features, by row of the table.
+HEADS: Mapping[str, tuple[Any, ...]] = {"erm": (None, "class"), "reweighting": ("group",)}
+
+
+def probe_rule(trained_with: str, options: Mapping[str, Any]) -> Rule:
+    """The rule for heads on fixed features: weights by the row, choice by the worst group."""
+    return Rule(
+        worst=True,
+        weightings=HEADS[trained_with],
+        scale=(0.0, 0.5),
+        penalties=(0.001, 0.01, 0.1),
+    )
+
+
 def _rule(trained_with: str, options: Mapping[str, Any]) -> Rule:
+    """The rule for heads on a file of features or on a trained network."""
     if options["features"] is not None:
         return probe_rule(trained_with, options)
     return Rule(worst=True, scale=(0.0, 0.5), penalties=(0.001, 0.01, 0.1))
 
 
 def _from(name: str) -> Callable[[str, int, Mapping[str, Any]], TrainedFeatures]:
-    """Features of an experiment: those of the file, or of a network trained on the folder."""
+    """Features of an experiment: from the file, or of a network trained on the folder."""
 
     def features(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
         if options["features"] is not None:
@@ -64,7 +75,7 @@ def _from(name: str) -> Callable[[str, int, Mapping[str, Any]], TrainedFeatures]
             return TrainedFeatures(load_features(options["features"]), None)
         source = _SOURCES[name]
         splits = source.load(options["data"])
-        model, read, layer = _network(options["network"], splits, seed, options["side"])
+        model, read, layer = network_for(options["network"], splits, seed, options["side"])
         settings = {"epochs": options["epochs"], **source.settings}
         if options["lr"] is not None:
             settings["lr"] = options["lr"]
@@ -83,66 +94,14 @@ def _from(name: str) -> Callable[[str, int, Mapping[str, Any]], TrainedFeatures]
     return features
 
 
-def _network(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, Any, str]:
-    """A network, how it reads samples, and its last layer."""
-    import torch
-
-    n_classes = len(np.unique(splits.train.y))
-    if name == "small":
-        if splits.train.X.ndim == 3:
-            words = int(max(part.X[:, :, 0].max() for part in (splits.train, splits.test))) + 1
-            return word_average(n_classes, seed, n_words=max(words, 30_522)), None, "fc"
-        model = convolutional(n_classes, seed, side=side)
-        return model, lambda paths: read_images(paths, side), "fc"
-    if name == "bert":
-        return _bert(n_classes), None, "classifier"
-    try:
-        import torchvision
-    except ImportError:
-        raise ImportError(
-            f"{name} comes from torchvision: pip install torchvision, take --network small, or "
-            "give a .npz file of features"
-        ) from None
-    model = getattr(torchvision.models, name)(weights="DEFAULT")
-    model.fc = torch.nn.Linear(model.fc.in_features, n_classes)
-    return model, lambda paths: read_images(paths, side), "fc"
-
-
-def _bert(n_classes: int) -> Any:
-    """BERT with a linear classifier, on token, mask and segment ids (n, length, 3)."""
-    try:
-        from transformers import BertForSequenceClassification
-    except ImportError:
-        raise ImportError(
-            "bert comes from transformers: pip install transformers, take --network small, or "
-            "give a .npz file of features"
-        ) from None
-    import torch
-
-    class Bert(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            name = "bert-base-uncased"
-            inner = BertForSequenceClassification.from_pretrained(name, num_labels=n_classes)
-            self.bert, self.dropout, self.classifier = inner.bert, inner.dropout, inner.classifier
-
-        def forward(self, x: Any) -> Any:
-            ids, mask, segments = x.unbind(dim=2)
-            found = self.bert(ids, attention_mask=mask, token_type_ids=segments)
-            return self.classifier(self.dropout(found.pooler_output))
-
-    return Bert()
-
-
 def _clip(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
+    """Features of an encoder on Waterbirds."""
     if options["features"] is not None:
         return TrainedFeatures(load_features(options["features"]), None)
     splits = load_waterbirds(options["data"])
     if options["network"] not in ENCODERS:
         raise ValueError(f"network={options['network']!r}: encoders are {', '.join(ENCODERS)}")
-    encode = ENCODERS[options["network"]]()
-    parts = (splits.train, splits.validation, splits.test)
-    return TrainedFeatures(Splits(*(replace(part, X=encode(part.X)) for part in parts)), None)
+    return TrainedFeatures(mapped(splits, ENCODERS[options["network"]]()), None)
 
 
 def _experiment(name: str, title: str, **options: Any) -> Experiment:

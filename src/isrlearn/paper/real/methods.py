@@ -1,4 +1,4 @@
-"""What can be done with features: the head they came with, ISR, and what competes with it."""
+"""What is done with features: the head they came with, ISR, and its competitors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn import ISRClassifierCV, ISRRegressorCV
+from isrlearn.core.labels import encode
 from isrlearn.datasets import EnvironmentData, Splits
 from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import group_sizes
 from isrlearn.paper.real.features import TrainedFeatures
-from isrlearn.paper.real.selection import balanced, comparable
 
-__all__ = ["METHODS", "Method", "Rule"]
+__all__ = ["METHODS", "Method", "Rule", "balanced", "comparable"]
 
-#: Predictions for samples.
+#: From samples to predictions.
 Predictor = Callable[[EnvironmentData], NDArray]
+#: Number of ranges of the target that stand for the classes of a regression.
+_RANGES = 5
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,18 @@ class Rule:
     ----------
     regression : bool
     worst : bool
-        By the worst validation group instead of the mean of all groups; for groups large enough
-        to tell.
+        Choose by the worst validation group instead of the mean of all groups, where groups are
+        large enough for it.
     weightings : tuple
-        Weightings of the rows that heads choose from, as `ISRClassifierCV` names them.
+        Candidate weightings of the rows, as `ISRClassifierCV` names them.
     n_spurious : sequence or None
-        Numbers of spurious dimensions to choose from.
+        Candidate numbers of spurious dimensions.
     scale : tuple of float
-        What may be kept of the spurious part.
+        Candidate fractions of the spurious part to keep.
     penalties : tuple of float
-        C of a classifier, alpha of a regression.
+        Candidates for C of a classifier, or alpha of a regression.
     n_components : int, str or None
+        Number of principal components, as `ISRClassifierCV` takes it.
     """
 
     regression: bool = False
@@ -56,22 +59,66 @@ class Rule:
 
 @dataclass(frozen=True)
 class Method:
-    """A row or column of a table.
+    """A column of a table.
 
     Parameters
     ----------
     label : str
-        Its name in the paper where it has one.
+        Name in the tables, the paper's where it has one.
     fit : callable
-        Predictor from features, a rule and a seed.
+        From features, a rule and a seed to a predictor.
     """
 
     label: str
     fit: Callable[[TrainedFeatures, Rule, int], Predictor]
 
 
+def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
+    """The samples, some of them repeated so that all groups are equally large.
+
+    A group is a class in an environment; for regression, a fifth of the ranks of the target in an
+    environment. The average score on such samples is the mean of the groups' scores, which does
+    not reward a shortcut even if the data contain it.
+
+    Examples
+    --------
+    >>> y, e = np.array([0, 0, 0, 1]), np.array(["a", "a", "a", "b"])
+    >>> balanced(EnvironmentData(np.arange(4.0)[:, None], y, e), False).y.tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    y = encode(data.y)[1]
+    if regression:
+        y = np.searchsorted(np.quantile(data.y, np.arange(1, _RANGES) / _RANGES), data.y)
+    e = encode(data.environments)[1]
+    _, group, size = np.unique(y * (e.max() + 1) + e, return_inverse=True, return_counts=True)
+    rows = np.concatenate(
+        [np.resize(np.flatnonzero(group == g), size.max()) for g in range(len(size))]
+    )
+    return EnvironmentData(data.X[rows], data.y[rows], data.environments[rows])
+
+
+def comparable(data: EnvironmentData, least: int) -> NDArray:
+    """Environments, None in those where a class has fewer rows than `least`.
+
+    An ISR estimator that compares all classes refuses such an environment; its rows still count
+    for the head.
+
+    Examples
+    --------
+    >>> y, e = np.array([0, 1, 0, 1, 0]), np.array(["a", "a", "b", "b", "c"])
+    >>> comparable(EnvironmentData(np.zeros((5, 1)), y, e), 1).tolist()
+    ['a', 'a', 'b', 'b', None]
+    """
+    (classes, k), (names, e) = encode(data.y), encode(data.environments)
+    count = np.zeros((len(classes), len(names)))
+    np.add.at(count, (k, e), 1)
+    environments = data.environments.astype(object)
+    environments[count.min(axis=0)[e] < least] = None
+    return environments
+
+
 def _original(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
-    """The trained head; of an encoder without one a linear probe with the weights of the row."""
+    """The trained head, or a linear probe if the encoder has no head."""
     if found.head is None:
         return _searched(found, rule, seed, scale=1.0, n_spurious=0)
     coef, intercept = (np.asarray(part, dtype=np.float64) for part in found.head)
@@ -97,7 +144,7 @@ def _searched(
     weighting: Any = None,
     **settings: Any,
 ) -> Predictor:
-    """ISR, or with scale 1 nothing but a new head, with the settings that validation favours."""
+    """ISR, or with scale 1 only a new head, with the settings that do best on validation data."""
     train, held_out = found.splits.train, found.splits.validation
     shared: dict[str, Any] = {
         "scale": rule.scale if scale is None else scale,
@@ -120,18 +167,18 @@ def _searched(
 
 
 def _adapted(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
-    """The network's own head with ISR folded in: nothing is fitted but the subspace."""
+    """The network's own head with ISR folded in; only the subspace is fitted."""
     if found.head is None:
-        raise ValueError("features without a trained head have none to adapt")
+        raise ValueError("these features come without a trained head, so there is none to adapt")
     head = [tuple(np.asarray(part, dtype=np.float64) for part in found.head)]
     return _searched(found, rule, seed, method="multiclass", head=head, weighting=(None,))
 
 
 def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
-    """A head from the validation samples, as many of every group."""
+    """A head fitted on group-balanced validation samples."""
     held_out = found.splits.validation
     model = DFRClassifier(random_state=seed)
-    # C is chosen on one half and tried on the other, which a group of one row does not allow.
+    # C is chosen by splitting every group in two, which a group of one row does not allow.
     if min(group_sizes(held_out.y, held_out.environments).values()) < 2:
         model.set_params(C=0.1)
     model.fit(held_out.X, held_out.y, environments=held_out.environments)
@@ -139,7 +186,7 @@ def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
 
 
 def _leace(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
-    """A head on features from which no linear map can tell the environment (LEACE)."""
+    """A head on features from which no linear map can predict the environment (LEACE)."""
     try:
         import torch
         from concept_erasure import LeaceEraser
@@ -160,7 +207,7 @@ def _leace(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
 
 
 def _correlation_remover(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
-    """A head on features made uncorrelated with the environment, which it must be told in test."""
+    """A head on features made uncorrelated with the environment, also needed for test samples."""
     try:
         from fairlearn.preprocessing import CorrelationRemover
     except ImportError:
@@ -188,10 +235,10 @@ def _headed(
     seed: int,
     change: Callable[[EnvironmentData], EnvironmentData],
 ) -> Predictor:
-    """A head on changed features, chosen by the same rule as everybody's."""
+    """A head on changed features, chosen by the same rule as all others."""
     splits = found.splits
     changed = Splits(*(change(part) for part in (splits.train, splits.validation, splits.test)))
-    # What was erased is left as rounding noise, which must not be whitened into features.
+    # Rounding noise is left of what was erased; it must not be whitened into features.
     X = changed.train.X
     strengths = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
     rank = int((strengths > 1e-6 * strengths[0]).sum())
@@ -201,7 +248,7 @@ def _headed(
     return lambda data: predict(change(data))
 
 
-#: Everything that is compared, by name.
+#: All methods, by name.
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
         "original": Method("Original", _original),

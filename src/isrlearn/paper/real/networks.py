@@ -1,20 +1,27 @@
-"""Small networks whose last layer is ``fc``, built from a seed."""
+"""Networks to train: small ones built from a seed, and the pretrained ones of the paper."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["convolutional", "perceptron", "word_average"]
+import numpy as np
+
+from isrlearn.datasets import Splits
+from isrlearn.paper.real.encoders import read_images
+
+__all__ = ["convolutional", "network_for", "perceptron", "word_average"]
 
 
 def convolutional(
     n_outputs: int, seed: int, *, side: int = 28, width: int = 16, n_features: int = 128
 ) -> Any:
-    """Three convolutions of images (3, side, side), 128 features, and a linear layer on them."""
+    """Three convolutions of images (3, side, side), and a linear layer ``fc`` on 128 features."""
     from torch import nn
 
     def block(n_in: int, n_out: int) -> list[Any]:
-        # Group norm: an image must not be normalised by the colours of its batch.
+        # Group norm, since an image must not be normalised by the colours of its batch.
         layer = nn.Conv2d(n_in, n_out, 3, stride=2, padding=1)
         return [layer, nn.ReLU(), nn.GroupNorm(8, n_out)]
 
@@ -35,7 +42,7 @@ def convolutional(
 
 
 def perceptron(n_inputs: int, seed: int, *, width: int = 64, n_features: int = 30) -> Any:
-    """Three linear layers that give one number, the last one on 30 features."""
+    """Three linear layers with one output, the last one, ``fc``, on 30 features."""
     from torch import nn
 
     def build() -> Any:
@@ -48,9 +55,10 @@ def perceptron(n_inputs: int, seed: int, *, width: int = 64, n_features: int = 3
 
 
 def word_average(n_outputs: int, seed: int, *, n_words: int = 30_522, n_features: int = 64) -> Any:
-    """The mean of the words' vectors, a hidden layer and a linear one.
+    """The mean of the word vectors, a hidden layer and a linear layer ``fc``.
 
-    Takes token, mask and segment ids (n, length, 3); the default number of words is BERT's.
+    The inputs are token, mask and segment ids (n, length, 3); the default number of words is
+    BERT's.
     """
     import torch
     from torch import nn
@@ -70,17 +78,79 @@ def word_average(n_outputs: int, seed: int, *, n_words: int = 30_522, n_features
 
 
 def _named(body: Any, head: Any) -> Any:
-    from collections import OrderedDict
-
+    """Body and head in sequence; the head is called ``fc``."""
     from torch import nn
 
     return nn.Sequential(OrderedDict(body=body, fc=head))
 
 
-def _seeded(build: Any, seed: int) -> Any:
-    """What is built from a seed of its own; the global generator is left as it was."""
+def _seeded(build: Callable[[], Any], seed: int) -> Any:
+    """The network built with a seed; the global generator is not changed."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return build()
+
+
+def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, Any, str]:
+    """A network, the function that reads its inputs (None for none), and its last layer.
+
+    Parameters
+    ----------
+    name : str
+        "small", "bert", or a residual network of torchvision such as "resnet50".
+    splits : Splits
+        What it is for: paths of images, or tokens (n, length, 3).
+    seed : int
+        Seed of the initial weights of a small network.
+    side : int
+        Width and height to which images are resized.
+    """
+    import torch
+
+    n_classes = len(np.unique(splits.train.y))
+    if name == "small":
+        if splits.train.X.ndim == 3:
+            words = int(max(part.X[:, :, 0].max() for part in (splits.train, splits.test))) + 1
+            return word_average(n_classes, seed, n_words=max(words, 30_522)), None, "fc"
+        model = convolutional(n_classes, seed, side=side)
+        return model, lambda paths: read_images(paths, side), "fc"
+    if name == "bert":
+        return _bert(n_classes), None, "classifier"
+    try:
+        import torchvision
+    except ImportError:
+        raise ImportError(
+            f"{name} comes from torchvision: pip install torchvision, take --network small, or "
+            "give a .npz file of features"
+        ) from None
+    model = getattr(torchvision.models, name)(weights="DEFAULT")
+    model.fc = torch.nn.Linear(model.fc.in_features, n_classes)
+    return model, lambda paths: read_images(paths, side), "fc"
+
+
+def _bert(n_classes: int) -> Any:
+    """BERT with a linear classifier, on token, mask and segment ids (n, length, 3)."""
+    try:
+        from transformers import BertForSequenceClassification
+    except ImportError:
+        raise ImportError(
+            "bert comes from transformers: pip install transformers, take --network small, or "
+            "give a .npz file of features"
+        ) from None
+    import torch
+
+    class Bert(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            name = "bert-base-uncased"
+            inner = BertForSequenceClassification.from_pretrained(name, num_labels=n_classes)
+            self.bert, self.dropout, self.classifier = inner.bert, inner.dropout, inner.classifier
+
+        def forward(self, x: Any) -> Any:
+            ids, mask, segments = x.unbind(dim=2)
+            found = self.bert(ids, attention_mask=mask, token_type_ids=segments)
+            return self.classifier(self.dropout(found.pooler_output))
+
+    return Bert()

@@ -1,4 +1,4 @@
-"""A plan of networks and methods worked through, cell by cell, and what it found written down."""
+"""Runs of the experiments on real data: plan, cells, result and files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import Any
 from isrlearn.metrics import group_report
 from isrlearn.paper.evaluate import fitted
 from isrlearn.paper.plan import check_names
-from isrlearn.paper.real.catalogue import REAL
 from isrlearn.paper.real.experiment import Experiment
+from isrlearn.paper.real.experiments import REAL
 from isrlearn.paper.real.features import TrainedFeatures, cached_features
+from isrlearn.paper.real.folders import HEADS
 from isrlearn.paper.real.methods import METHODS
-from isrlearn.paper.real.pretrained import HEADS
-from isrlearn.paper.real.scores import SCORES
-from isrlearn.paper.real.tables import CellScore, as_rows, cell_scores, score_tables
+from isrlearn.paper.real.tables import SCORES, CellScore, cell_scores, csv_of_cells, score_tables
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
 from isrlearn.paper.runner import complete, terminated_as_interrupted
 from isrlearn.paper.tables import Table, markdown, result_dict, write_files
@@ -28,20 +27,20 @@ __all__ = ["RealPlan", "RealResult", "run_real", "write_real"]
 
 @dataclass(frozen=True)
 class RealPlan:
-    """What is run of an experiment.
+    """Which part of an experiment is run, with which options.
 
     Parameters
     ----------
     experiment : str
         A name in `REAL`.
     n_seeds : int, optional
-        Default: the experiment's.
+        Number of seeds; default: the experiment's.
     trained_with, methods : tuple of str, optional
         Rows and columns; default: all.
     options : mapping
-        Changes to the options by which a run is decided.
+        Changes to the options of the experiment.
     full : bool, default=False
-        Start from the paper's sizes instead of those for a small machine.
+        Use the paper's sizes instead of those for a small machine.
 
     Examples
     --------
@@ -71,12 +70,12 @@ class RealPlan:
 
     @property
     def settled(self) -> dict[str, Any]:
-        """Options as they are used."""
+        """All options of the run."""
         return {**self.of.options, **(self.of.full if self.full else {}), **self.options}
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Ways of training; of heads on a file of features, those that heads can be trained in."""
+        """Objectives; with a file of features, only those with which heads can be trained."""
         if self.trained_with is not None:
             return self.trained_with
         names = tuple(self.of.trained_with)
@@ -98,14 +97,16 @@ class RealPlan:
 
 @dataclass(frozen=True)
 class RealResult:
-    """What a run found.
+    """The result of a run.
 
     Parameters
     ----------
     plan : RealPlan
+        What was run.
     records : list of Record
         Errors, one for each score of a method on a network.
     failures : list of Failure
+        Cells that raised an error.
     """
 
     plan: RealPlan
@@ -118,7 +119,7 @@ class RealResult:
         return cell_scores(self.records, self.plan.of.methods[0])
 
     def tables(self) -> list[Table]:
-        """One table a score, in the layout of the paper."""
+        """One table per score, in the layout of the paper."""
         return score_tables(self.plan.of, self.cells)
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,20 +135,21 @@ def run_real(
     n_jobs: int = 1,
     command: str = "",
 ) -> RealResult:
-    """Result of a plan, of whose cells those already recorded in `out` are not run again.
+    """Result of a plan; cells already recorded in `out` are not run again.
 
     Parameters
     ----------
     plan : RealPlan
+        What to run.
     out : path
         Directory of the records.
     cache : path, optional
-        Directory of the networks' features; default: ``features`` in `out`. Methods that are
-        added later find them there.
+        Directory of the networks' features, where methods that are added later find them;
+        default: ``features`` in `out`.
     n_jobs : int, default=1
         Networks trained at a time, each by a process of one thread.
     command : str
-        What made the run.
+        The command of the run, for the header of a new record file.
     """
     cache = Path(out) / "features" if cache is None else Path(cache)
     keys = plan.keys()
@@ -171,24 +173,23 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
     settings = ", ".join(f"{k} = {v}" for k, v in result.plan.settled.items() if v is not None)
     notes = [
         f"Mean ± standard deviation over {n} seed{'s' * (n != 1)}; "
-        f"{'*paper* is what the paper prints for it; ' if experiment.table else ''}"
+        f"{'*paper* is the number in the paper; ' if experiment.table else ''}"
         "*better by* is the mean difference from the first column, seed by seed, with its standard "
         "error.",
         *experiment.notes,
         f"Run with {settings}." if settings else "",
     ]
-    rows = as_rows(result.cells, experiment.trained_with)
     notes = [note for note in notes if note]
     contents = {
         "table.md": markdown(experiment.title, notes, result.tables(), command=command),
-        "summary.csv": "".join(",".join(row) + "\n" for row in rows),
+        "summary.csv": csv_of_cells(result.cells, experiment.trained_with),
         "result.json": json.dumps(result.to_dict(), indent=1),
     }
     return write_files(out, contents)
 
 
 def _evaluated(cache: Path, cells: list[CellKey]) -> Iterator[Record | Failure]:
-    """Outcomes of all methods on one network, which is trained unless its features are kept."""
+    """Outcomes of all methods on one network, which is trained unless its features are cached."""
     first = cells[0]
     experiment = REAL[first.dataset]
     options = {name: value for name, value in first.options.items() if name != "score"}

@@ -1,35 +1,150 @@
-"""Tables in the layout of the paper, its numbers beside ours."""
+"""Scores over seeds, and tables in the layout of the paper with its numbers beside ours.
+
+``paper_tables.csv`` holds the paper's tables of real data sets, of CLIP, MC-CMNIST, RCFMNIST and
+Law School as printed: percentages for accuracies, mean and standard deviation over seeds.
+"""
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib.resources import files
+from operator import attrgetter
+from types import MappingProxyType
+from typing import NamedTuple
 
-import numpy as np
-
+from isrlearn.metrics import GroupReport
 from isrlearn.paper.real.experiment import Experiment
 from isrlearn.paper.real.methods import METHODS
-from isrlearn.paper.real.paper import PaperScore, paper_score
-from isrlearn.paper.real.scores import SCORES, TableScore
 from isrlearn.paper.records import Record
-from isrlearn.paper.tables import Table
+from isrlearn.paper.summary import mean_interval
+from isrlearn.paper.tables import Table, csv_text
 
-__all__ = ["CellScore", "cell_scores", "score_tables"]
+__all__ = [
+    "SCORES",
+    "CellScore",
+    "PaperScore",
+    "TableScore",
+    "cell_scores",
+    "csv_of_cells",
+    "paper_score",
+    "score_tables",
+]
+
+
+@dataclass(frozen=True)
+class TableScore:
+    """A score of the paper's tables.
+
+    Parameters
+    ----------
+    label : str
+        Name in the title of the table.
+    of : callable
+        From a report by group to the score.
+    kind : {"accuracy", "rmse", "r2"}
+        The metric; accuracies are printed in per cent, and all but RMSE are better when larger.
+    """
+
+    label: str
+    of: Callable[[GroupReport], float]
+    kind: str
+
+    @property
+    def factor(self) -> float:
+        """Factor by which a score is multiplied for printing."""
+        return 100.0 if self.kind == "accuracy" else 1.0
+
+    @property
+    def decimals(self) -> int:
+        """Number of decimals printed."""
+        return 1 if self.kind == "accuracy" else 3
+
+    @property
+    def sign(self) -> int:
+        """1 if larger is better, else -1."""
+        return -1 if self.kind == "rmse" else 1
+
+    def error(self, score: float) -> float:
+        """The score as an error, where smaller is better, as records hold it."""
+        return score if self.kind == "rmse" else 1 - score
+
+    def score(self, error: float) -> float:
+        """The inverse of `error`."""
+        return error if self.kind == "rmse" else 1 - error
+
+
+_average, _worst = attrgetter("average"), attrgetter("worst")
+
+
+def _worst_10(report: GroupReport) -> float:
+    return report.worst_k(min(10, len(report.groups)))
+
+
+#: Scores by the names they have in the paper's tables.
+SCORES: Mapping[str, TableScore] = MappingProxyType(
+    {
+        "average_accuracy": TableScore("Average accuracy (%)", _average, "accuracy"),
+        "worst_group_accuracy": TableScore("Worst-group accuracy (%)", _worst, "accuracy"),
+        "worst_10_group_accuracy": TableScore(
+            "Accuracy of the worst 10 groups (%)", _worst_10, "accuracy"
+        ),
+        "average_rmse": TableScore("Average RMSE", _average, "rmse"),
+        "worst_group_rmse": TableScore("Worst-group RMSE", _worst, "rmse"),
+        "average_r2": TableScore("Average R²", _average, "r2"),
+        "worst_group_r2": TableScore("Worst-group R²", _worst, "r2"),
+    }
+)
+
+
+class PaperScore(NamedTuple):
+    """A printed mean and its standard deviation over seeds; NaN where none is printed."""
+
+    mean: float
+    std: float
+
+
+def paper_score(
+    table: str, dataset: str, trained_with: str, metric: str, method: str
+) -> PaperScore | None:
+    """The paper's number in a cell of a table, or None if there is no such cell.
+
+    Examples
+    --------
+    >>> paper_score("mc_cmnist", "MC-CMNIST", "ERM", "average_accuracy", "ISR-Multiclass")
+    PaperScore(mean=78.5, std=0.76)
+    """
+    return _tables().get((table, dataset, trained_with, metric, method))
+
+
+@cache
+def _tables() -> dict[tuple[str, str, str, str, str], PaperScore]:
+    text = files(__package__).joinpath("paper_tables.csv").read_text(encoding="utf-8")
+    return {
+        (row["table"], row["dataset"], row["trained_with"], row["metric"], row["method"]): (
+            PaperScore(float(row["mean"]), float(row["std"] or "nan"))
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
 
 
 @dataclass(frozen=True)
 class CellScore:
-    """Scores of one method on networks trained in one way, over seeds.
+    """Score of one method on networks trained with one objective, over seeds.
 
     Parameters
     ----------
     score, trained_with, method : str
+        Names.
     n_seeds : int
+        Number of seeds.
     mean, std : float
-        Of the score; NaN for the deviation of one seed.
+        Mean and standard deviation of the score; the latter is NaN for one seed.
     change, change_error : float
-        Mean difference from the first method seed by seed, positive where the method is better,
+        Mean difference from the first method, seed by seed, positive where the method is better,
         and its standard error.
     """
 
@@ -55,15 +170,15 @@ def cell_scores(records: Iterable[Record], reference: str) -> list[CellScore]:
         first = at.get((score, trained_with, reference), {})
         sign = SCORES[score].sign
         changes = [sign * (v - first[seed]) for seed, v in values.items() if seed in first]
-        mean, std = _moments(list(values.values()))
-        change, spread = _moments(changes)
+        mean, std, _ = mean_interval(values.values())
+        change, spread, _ = mean_interval(changes)
         error = spread / math.sqrt(len(changes)) if changes else math.nan
         found.append(CellScore(score, trained_with, method, len(values), mean, std, change, error))
     return found
 
 
 def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Table]:
-    """One table a score: ways of training down; methods, each with the paper's number, across."""
+    """One table per score: objectives down; methods, each with the paper's number, across."""
     at = {(c.score, c.trained_with, c.method): c for c in cells}
     methods = [m for m in experiment.methods if any(key[2] == m for key in at)]
     labels = {m: experiment.labels.get(m, METHODS[m].label) for m in methods}
@@ -82,8 +197,9 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
                 row.append("" if cell is None else _shown(score, cell.mean, cell.std))
                 for column in _beside(experiment, m):
                     if column == "paper":
-                        printed = _paper(experiment, label, name, labels[m])
-                        row.append("" if printed is None else _printed(score, printed))
+                        cell_of = (experiment.table, experiment.dataset, label, name, labels[m])
+                        printed = paper_score(*cell_of)
+                        row.append("" if printed is None else _shown(score, *printed, factor=1.0))
                     else:
                         row.append("" if cell is None else _change(score, cell))
             rows.append(row)
@@ -93,27 +209,18 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
 
 
 def _beside(experiment: Experiment, method: str) -> list[str]:
-    """Columns beside a method's own: the paper's number, the difference from the first method."""
+    """Further columns of a method: the paper's number, the difference from the first method."""
     if method not in experiment.main:
         return []
     paper = ["paper"] if experiment.table else []
     return [*paper, *(["better by"] if method != experiment.main[0] else [])]
 
 
-def _paper(experiment: Experiment, trained_with: str, score: str, method: str) -> PaperScore | None:
-    return paper_score(experiment.table, experiment.dataset, trained_with, score, method)
-
-
-def _shown(score: TableScore, mean: float, std: float) -> str:
-    digits, factor = score.decimals, score.factor
+def _shown(score: TableScore, mean: float, std: float, factor: float | None = None) -> str:
+    """Mean and standard deviation as printed; the paper's numbers have their factor already."""
+    digits, factor = score.decimals, score.factor if factor is None else factor
     text = f"{factor * mean:.{digits}f}"
     return text if math.isnan(std) else f"{text} ± {factor * std:.{digits}f}"
-
-
-def _printed(score: TableScore, printed: PaperScore) -> str:
-    digits = score.decimals
-    text = f"{printed.mean:.{digits}f}"
-    return text if math.isnan(printed.std) else f"{text} ± {printed.std:.{digits}f}"
 
 
 def _change(score: TableScore, cell: CellScore) -> str:
@@ -125,22 +232,10 @@ def _change(score: TableScore, cell: CellScore) -> str:
     return f"{text} (s.e. {factor * cell.change_error:.{digits}f})"
 
 
-def _moments(values: list[float]) -> tuple[float, float]:
-    if not values:
-        return math.nan, math.nan
-    std = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-    return float(np.mean(values)), std
-
-
-def as_rows(cells: Iterable[CellScore], labels: Mapping[str, str]) -> list[list[str]]:
-    """Cells as lines of a CSV file, with a head."""
-    head = ["score", "trained_with", "method", "n_seeds", "mean", "std", "change", "change_error"]
-    rows = [head]
-    for cell in cells:
-        numbers = (cell.mean, cell.std, cell.change, cell.change_error)
-        rows.append(
-            [cell.score, labels.get(cell.trained_with, cell.trained_with), cell.method]
-            + [str(cell.n_seeds)]
-            + ["" if math.isnan(v) else f"{v:.6g}" for v in numbers]
-        )
-    return rows
+def csv_of_cells(cells: Iterable[CellScore], labels: Mapping[str, str]) -> str:
+    """CSV with one line per cell; objectives have their labels."""
+    rows = (
+        {**asdict(cell), "trained_with": labels.get(cell.trained_with, cell.trained_with)}
+        for cell in cells
+    )
+    return csv_text([f.name for f in fields(CellScore)], rows)
