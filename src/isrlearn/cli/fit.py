@@ -39,16 +39,14 @@ class NumberOr(click.ParamType):
 
 
 COUNT, COMPONENTS = NumberOr("auto", "permutation"), NumberOr("auto", "none")
-WEIGHTS = Choice(["none", "class", "group"])
+WEIGHTS, ENGINES = Choice(["none", "class", "group"]), Choice(["memory", "dask"])
 METHODS = Choice(["mean", "cov", "multiclass", "joint"])
 _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
 
 #: Parameters of the estimators; `parameters` translates their values.
 SETTINGS = tables.options(
     option("--method", type=METHODS, help="Moments to compare. [default: mean]"),
-    option(
-        "--n-spurious", type=COUNT, help="Directions to remove, or how to test. [default: auto]"
-    ),
+    option("--n-spurious", type=COUNT, help="Directions to remove, or a test. [default: auto]"),
     option("--scale", type=float, help="Share of them to keep, 0 to 1. [default: 0]"),
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
     option("--condition-on", metavar="CLASS", help="Compare the means of this class only."),
@@ -93,12 +91,7 @@ def diagnose(
 @option("--validation", type=tables.FILE, help="Choose other settings by this table's worst group.")
 @option("--search", is_flag=True, help="Choose other settings by cross-validation.")
 @option("--fill-environments", is_flag=True, help="Predict unknown environments first.")
-@option(
-    "--engine",
-    type=Choice(["memory", "dask"]),
-    default="memory",
-    help="dask: read the table in parts.",
-)
+@option("--engine", type=ENGINES, default="memory", help="dask reads the table in parts.")
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster, such as tcp://host:8786.")
 @tables.OUT(help="Model file to write.")
 @option("--report", type=tables.FILE, help="Also write a page that shows what was gained.")

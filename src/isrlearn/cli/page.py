@@ -44,9 +44,10 @@ def sample_page(
     shape = len(labels), len(names)
     figure = Figure(figsize=(1.6 + 1.44 * shape[1], 1.1 + 0.86 * shape[0]), layout="constrained")
     figure.suptitle(title)
-    parts = {"train": train, "test": splits.test}.items()
-    for half, (what, part) in zip(figure.subfigures(1, 2), parts, strict=True):
+    halves: Any = figure.subfigures(1, 2)
+    for half, what in zip(halves, ("train", "test"), strict=True):
         half.suptitle(what)
+        part = getattr(splits, what)
         axes, codes = half.subplots(*shape, squeeze=False), _rows(part.y, regression)[1]
         for k, e in np.ndindex(shape):
             members = np.flatnonzero((codes == k) & (part.environments == names[e]))
