@@ -256,10 +256,11 @@ def test_columns_must_be_those_of_the_fit(data, tmp_path):
     for call in (
         lambda: clf.predict(rows),
         lambda: write_predictions(clf, rows, tmp_path / "q.csv"),
-        lambda: write_predictions(clf, turned, tmp_path / "q.csv"),
     ):
         with pytest.raises(ValueError, match=r"column 0 of X is 'f5', but .* fitted with 'f0'"):
             call()
+    with pytest.raises(ValueError, match="feature names should match"):
+        write_predictions(clf, turned, tmp_path / "q.csv")
     assert not (tmp_path / "q.csv").exists()
     known = read_table(tmp_path / "t.parquet", features=list(clf.feature_names_in_), stream=True)
     np.testing.assert_array_equal(clf.predict(known.X), clf.predict(frame))

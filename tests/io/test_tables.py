@@ -180,8 +180,7 @@ class TestErrors:
     def test_not_a_number(self, tmp_path, cell):
         path = tmp_path / "t.csv"
         path.write_text(f'a,b\n1,2\n3,"{cell}"\n')
-        found = f"holds {cell!r}, not a number" if cell else "is empty"
-        assert f"column 'b' {found} in row 2" in message(path)
+        assert f"column 'b' holds {cell!r} in row 2, not a number" in message(path)
 
     def test_not_a_number_in_parquet(self, tmp_path):
         pq.write_table(pa.table({"a": [1.0, 2.0], "b": [None, "x"]}), tmp_path / "t.parquet")
@@ -207,13 +206,13 @@ class TestErrors:
         y = sample.y.copy()
         y[3] = ""
         text = message(write("table.csv", replace(sample, y=y)), label="y", environment="e")
-        assert "label 'y' is missing in row 4; drop such rows" in text
+        assert "the label is missing in row 4; drop such rows" in text
 
     def test_lengths_that_differ(self, tmp_path, write):
         path = write("table.npy")
         path.with_suffix(".labels.csv").write_text("y,e\na,b\n")
         text = message(path, label="y", environment="e")
-        assert f"the label column has 1 rows, but {path} has 60" in text
+        assert f"{path}: there are 60 rows, but the label column has 1" in text
         path.with_suffix(".labels.csv").unlink()
         assert "none of table.labels.csv," in message(path, label="y")
 
@@ -222,11 +221,11 @@ class TestErrors:
         [
             ("a;b\n1;2\n", "must be separated by commas"),
             ("a,a\n1,2\n", "2 columns are named 'a'"),
-            ("a,b\n1\n", "row 1 has 1 values; the first line names 2 columns"),
+            ("a,b\n1\n", "row 1 has 1 values for 2 columns"),
             ("a,b\n", "has no rows"),
             ("\n1,2\n", "must name the columns"),
-            ('a,b\n1,"2\n', "cannot be read as text"),
-            ("a,b\n1," + "9" * 200_000 + "\n", "cannot be read as text: field larger"),
+            ('a,b\n1,"2\n', "cannot be read"),
+            ("a,b\n1," + "9" * 200_000 + "\n", "cannot be read: field larger"),
         ],
     )
     def test_bad_text(self, tmp_path, text, found):
@@ -235,7 +234,7 @@ class TestErrors:
 
     def test_text_that_is_not_utf8(self, tmp_path):
         (tmp_path / "t.csv").write_bytes("größe,b\n1,2\n".encode("latin-1"))
-        assert "cannot be read as text" in message(tmp_path / "t.csv")
+        assert "cannot be read" in message(tmp_path / "t.csv")
         (tmp_path / "t.csv").write_bytes("größe,b\n1,2\n".encode("utf-8-sig"))
         assert read_table(tmp_path / "t.csv").feature_names == ("größe", "b")
 
@@ -298,7 +297,7 @@ class TestHostileArrays:
         np.savez(tmp_path / "a.npz", X=np.ones((1, 2)), y=np.array([Bomb()], dtype=object))
         assert "could run code" in message(tmp_path / "a.npz", label="y")
         np.save(tmp_path / "a.npy", np.array([[Bomb()]], dtype=object), allow_pickle=True)
-        assert "cannot be read as an array" in message(tmp_path / "a.npy")
+        assert "cannot be read" in message(tmp_path / "a.npy")
         assert not (tmp_path / "exploded").exists()
 
     @pytest.mark.parametrize("shape", [(10**7, 10**7), (0, 10**12), (10**12, 0)])

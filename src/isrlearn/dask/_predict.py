@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
-
-from isrlearn.io.write import for_arrays
 
 
 def predict(estimator: Any, X: Any) -> Any:
@@ -60,7 +59,7 @@ def _mapped(estimator: Any, X: Any, method: str, kind: np.dtype, width: int | No
         X = X[chosen].to_dask_array(lengths=None)
     elif not hasattr(X, "map_blocks"):
         raise TypeError(f"X must be a Dask array or a Dask frame; got {type(X).__name__}")
-    twin = for_arrays(estimator)
+    twin = _for_arrays(estimator)
     if width is None:
         return X.rechunk({1: -1}).map_blocks(_called, twin, method, dtype=kind, drop_axis=1)
     chunks = (X.chunks[0], (width,))
@@ -69,3 +68,11 @@ def _mapped(estimator: Any, X: Any, method: str, kind: np.dtype, width: int | No
 
 def _called(block: Any, estimator: Any, method: str) -> Any:
     return getattr(estimator, method)(np.asarray(block))
+
+
+def _for_arrays(estimator: Any) -> Any:
+    """A copy of the estimator for plain arrays with its columns in order, without its moments."""
+    twin = copy(estimator)
+    for name in ("feature_names_in_", "moments_"):
+        vars(twin).pop(name, None)
+    return twin

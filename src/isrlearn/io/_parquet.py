@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.rows import Rows
-from isrlearn.io._formats import BLOCK_BYTES, Source, label_array, numbered
+from isrlearn.io._formats import BLOCK_BYTES, Source, check_names, label_array, numbered
 from isrlearn.io.errors import TableError, reading, shown
 
 #: Limits on what a damaged footer can make the parser allocate.
@@ -35,11 +35,11 @@ class ParquetTable(Source):
 
     def __init__(self, path: Path) -> None:
         self.path, self._types = path, pyarrow().types
-        with reading(path, "Parquet"), self.open() as file:
+        with self.open() as file:
             self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
-            self.check_names(self.schema.names)
+            check_names(self.schema.names)
             if not self.n_rows:
-                raise TableError(f"{path}: the table has no rows")
+                raise TableError("the table has no rows")
             widths = {field.name: self._width(file, field) for field in self.schema}
         self.groups = {v: numbered(f"{v}_", m) for v, m in widths.items() if m is not None}
         #: Column of the file, and place in its lists, of each of our columns.
@@ -70,21 +70,20 @@ class ParquetTable(Source):
             return None
         if not 1 <= width <= _WIDEST:
             raise TableError(
-                f"{self.path}: the lists of column {shown(field.name)} must have from 1 to "
-                f"{_WIDEST} numbers; the first has {width}"
+                f"the lists of column {shown(field.name)} must have from 1 to {_WIDEST} numbers; "
+                f"the first has {width}"
             )
         return width
 
     def read(self, features: Sequence[str], labels: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """Features as rows to be decoded when they are used; labels as they are."""
-        with reading(self.path, "Parquet"):
-            kept: dict[str, NDArray] = {}
-            if labels:
-                # A long label that repeats is kept once.
-                with self.open(read_dictionary=list(labels)) as file:
-                    table = file.read(columns=list(labels), use_threads=False)
-                kept = {name: self._labels(table.column(name), name) for name in labels}
-            return ParquetRows(self, features), kept
+        kept: dict[str, NDArray] = {}
+        if labels:
+            # A long label that repeats is kept once.
+            with self.open(read_dictionary=list(labels)) as file:
+                table = file.read(columns=list(labels), use_threads=False)
+            kept = {name: self._labels(table.column(name), name) for name in labels}
+        return ParquetRows(self, features), kept
 
     def dtype(self, features: Sequence[str]) -> np.dtype:
         """float32 where every column is that or half of it, else float64."""
@@ -97,8 +96,8 @@ class ParquetTable(Source):
             number = types.is_floating(kind) or types.is_integer(kind)
             if not (number or types.is_boolean(kind) or types.is_decimal(kind)):
                 raise TableError(
-                    f"{self.path}: column {shown(column)} is of type {kind}, not a number; choose "
-                    "the feature columns by name, pattern or range"
+                    f"column {shown(column)} is of type {kind}, not a number; choose the feature "
+                    "columns by name, pattern or range"
                 )
         return np.dtype(np.float32 if narrow else np.float64)
 
@@ -125,8 +124,8 @@ class ParquetTable(Source):
         if len(wrong):
             row = int(wrong[0])
             raise TableError(
-                f"{self.path}: the lists of column {shown(column)} must have {width} numbers, as "
-                f"the first one has; row {before + row + 1} has {shown(array[row].as_py())}"
+                f"the lists of column {shown(column)} must have {width} numbers, as the first one "
+                f"has; row {before + row + 1} has {shown(array[row].as_py())}"
             )
         return self._numbers(array.flatten()).reshape(len(array), width)
 
@@ -142,7 +141,7 @@ class ParquetTable(Source):
         pa, types = pyarrow(), self._types
         kind = column.type.value_type if types.is_dictionary(column.type) else column.type
         if types.is_nested(kind):
-            raise TableError(f"{self.path}: column {shown(name)} holds {kind}, not labels")
+            raise TableError(f"column {shown(name)} holds {kind}, not labels")
         if types.is_floating(kind):
             return np.concatenate([self._numbers(chunk) for chunk in column.chunks])
         # Codes of the few distinct values, not one Python object per row.
@@ -154,7 +153,7 @@ class ParquetTable(Source):
         # Cast first: the codes of some writers are unsigned.
         codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
         values += [None] if (codes < 0).any() else []  # -1 is the last
-        return label_array(values, len(codes), self.path, name)[codes]
+        return label_array(values, len(codes), name)[codes]
 
 
 class ParquetRows(Rows):
@@ -184,7 +183,7 @@ class ParquetRows(Rows):
         if step != 1:
             raise ValueError(f"rows are read one after the other; got a step of {step}")
         out = np.empty((max(0, stop - start), self.shape[1]), dtype=self.dtype)
-        with reading(self._table.path, "Parquet"):
+        with reading(self._table.path):
             if start != self._next:
                 self._seek(start)
             done, self._next = 0, -1  # an error leaves no place to continue from
@@ -217,7 +216,7 @@ class ParquetRows(Rows):
         while not self._batch:  # an empty batch is false
             self._batch = next(self._batches, None)
             if self._batch is None:
-                raise TableError(f"{self._table.path}: it holds fewer rows than it says")
+                raise TableError("it holds fewer rows than it says")
         n = min(n, len(self._batch))
         taken, self._batch = self._batch.slice(0, n), self._batch.slice(n)
         return taken

@@ -211,45 +211,43 @@ def _check(estimator: Any) -> None:
     """Raise unless all parts have the types and shapes that predictions and inspection need."""
     moments, eraser, test = estimator.moments_, estimator.eraser_, estimator.rank_test_
     d, r = estimator.n_features_in_, estimator.n_spurious_
-    K, E = len(moments.classes), len(moments.environments)
-    m = d + 1 if isinstance(estimator, ISRRegressor) else d
+    K, E = moments.count.shape
+    classifier = isinstance(estimator, ISRClassifier)
+    regressor = isinstance(estimator, ISRRegressor)
+    m, rows = d + regressor, 1 if K == 2 else K
     shapes: dict[str, tuple[int, ...]] = {
         "eraser_.basis": (d, r),
         "eraser_.dual": (d, r),
         "eraser_.center": (d,),
         "spurious_basis_": (d, r),
         "spectrum_": (np.size(estimator.spectrum_),),
-        "moments_.count": (K, E),
+        "environments_": (E,),
+        "moments_.environments": (E,),
+        "moments_.classes": (K,),
         "moments_.mean": (K, E, m),
     }
     if moments.unlabelled is not None:
         shapes |= {"moments_.unlabelled.count": (K, 1), "moments_.unlabelled.mean": (K, 1, m)}
-    if isinstance(estimator, ISRClassifier):
-        rows = 1 if K == 2 else K
-        shapes |= {"coef_": (rows, d), "intercept_": (rows,)}
-    elif isinstance(estimator, ISRRegressor):
+    if classifier:
+        shapes |= {"coef_": (rows, d), "intercept_": (rows,), "classes_": (K,)}
+    if regressor:
         shapes["coef_"] = (d,)
     for name, shape in shapes.items():
         array = attrgetter(name)(estimator)
         if not isinstance(array, np.ndarray) or array.shape != shape:
             raise ModelFileError(f"{name} has the shape {np.shape(array)}, not {shape}")
-    numbers = [eraser.scale, moments.ddof]
-    if isinstance(estimator, ISRRegressor):
-        numbers.append(estimator.intercept_)
+    numbers = [eraser.scale, moments.ddof, *([estimator.intercept_] if regressor else [])]
     if test is not None:
         numbers += [test.rank, test.limit, test.level, test.noise, *test.p_values]
-    if not all(type(number) in (int, float) for number in numbers):
-        raise ModelFileError(f"one of {shown(numbers)} is not a number")
-    for names in (moments.classes, moments.environments):
-        if names.ndim != 1 or len(set(names.tolist())) != len(names):
-            raise ModelFileError("two classes or two environments have the same name")
-    same = np.array_equal(getattr(estimator, "classes_", moments.classes), moments.classes)
-    if not same or not np.array_equal(estimator.environments_, moments.environments):
-        raise ModelFileError("classes or environments are not those of the moments")
-    if not 0 <= eraser.scale <= 1 or moments.ddof not in (0, 1) or (moments.count < 0).any():
-        raise ModelFileError(f"scale={eraser.scale}, ddof={moments.ddof} or a count is impossible")
-    if d < 1 or E < 1 or (2 if isinstance(estimator, ISRClassifier) else 1) > K:
-        raise ModelFileError(f"no model has {d} features, {K} classes and {E} environments")
-    getattr(estimator, "transform" if hasattr(estimator, "transform") else "predict")(
-        np.zeros((1, d))
+    sound = (
+        d > 0 and E > 0 and classifier < K,
+        all(type(number) in (int, float) for number in numbers),
+        0 <= eraser.scale <= 1 and moments.ddof in (0, 1) and (moments.count >= 0).all(),
+        len(set(moments.classes.tolist())) == K and len(set(moments.environments.tolist())) == E,
+        np.array_equal(estimator.environments_, moments.environments),
+        not classifier or np.array_equal(estimator.classes_, moments.classes),
     )
+    if not all(sound):
+        raise ModelFileError("the parts of the model contradict each other")
+    apply = estimator.transform if hasattr(estimator, "transform") else estimator.predict
+    apply(np.zeros((1, d)))

@@ -82,18 +82,23 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 
 @contextmanager
-def reading(path: Path, kind: str) -> Iterator[None]:
-    """Turn whatever a parser raises on a bad file into a TableError that names the file.
+def reading(path: Path) -> Iterator[None]:
+    """Name the file in every error, and turn whatever a parser raises into a TableError.
 
     Parsers raise any exception on a damaged file, including MemoryError for a false size; this is
     the one place where all of them mean "this file is bad".
     """
     try:
         yield
-    except (TableError, ImportError):
+    except ImportError:
         raise
+    except TableError as error:
+        named = str(error).startswith(f"{path}: ")
+        raise TableError(str(error) if named else f"{path}: {error}") from error.__cause__
+    except FileNotFoundError:
+        raise TableError(f"{path}: there is no such file") from None
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         reason = "".join(c if c.isprintable() else "?" for c in reason)
         reason = reason if len(reason) <= 300 else reason[:300] + "..."
-        raise TableError(f"{path}: cannot be read as {kind}: {reason}") from error
+        raise TableError(f"{path}: cannot be read: {reason}") from error

@@ -60,7 +60,6 @@ def _beside(target: Path) -> Iterator[BinaryIO]:
         with suppress(FileNotFoundError):
             os.unlink(beside)
         raise
-    _sync_folder(target.parent)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -81,13 +80,3 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise OSError(errno.ENOENT, "There is no such folder", os.path.dirname(name))
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise OSError(errno.EACCES, "This cannot be written to", name)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming itself last, on systems that let a folder be opened."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from isrlearn.core.labels import is_missing
 from isrlearn.core.rows import Rows
+from isrlearn.engine import row_blocks
 from isrlearn.io._formats import (
-    BLOCK_BYTES,
     ArchiveTable,
     ArrayTable,
     Source,
@@ -139,26 +139,29 @@ def read_table(
     """
     source = open_table(path)
     roles = {"label": label, "environment": environment}
-    vectors = [name for name in roles.values() if name and is_vector(name)]
-    inside = [name for name in roles.values() if name and not is_vector(name)]
-    holder = _label_source(source, labels, inside)
-    for role, name in roles.items():
-        _required(holder, [name] if name in inside else [], role)
-    chosen = _features(source, features, [*roles.values()] if holder is source else [])
+    inside = [name for name in roles.values() if name and not name.endswith(".npy")]
+    holder = source if labels is None else open_table(labels)
+    if labels is None and inside and isinstance(source, ArrayTable):
+        holder = _next_to(source.path, inside[0])
     # The small files first: what is wrong with them is known at once.
-    found = {name: _vector(Path(name)) for name in vectors}
-    if holder is not source:
-        found |= holder.read([], inside)[1]
-    X, own = source.read(chosen, inside if holder is source else [])
-    found |= own
-    if isinstance(X, Rows) and not stream:
-        check_room(len(X) * X.shape[1] * X.dtype.itemsize, source.path)
-        X = X[:]
-    _check_lengths(X, {role: found[name] for role, name in roles.items() if name}, source)
-    if isinstance(X, np.ndarray) and not (stream and isinstance(X, np.memmap)):
-        _check_numbers(X, chosen, source.path)
-    y, environments = (None if name is None else found[name] for name in roles.values())
-    _check_labels(y, source, label)
+    found = {name: _vector(Path(name)) for name in roles.values() if name and name not in inside}
+    with reading(holder.path):
+        for role, name in roles.items():
+            _required(holder, [name] if name in inside else [], role)
+        if holder is not source:
+            found |= holder.read([], inside)[1]
+    with reading(source.path):
+        chosen = _features(source, features, [*roles.values()] if holder is source else [])
+        X, own = source.read(chosen, inside if holder is source else [])
+        found |= own
+        if isinstance(X, Rows) and not stream:
+            check_room(len(X) * X.shape[1] * X.dtype.itemsize)
+            X = X[:]
+        for role, name in roles.items():
+            _check_labels(X, found.get(str(name)), role)
+        if isinstance(X, np.ndarray) and not (stream and isinstance(X, np.memmap)):
+            _check_numbers(X, chosen)
+    y, environments = (found.get(str(name)) for name in (label, environment))
     names = tuple(chosen)
     return Table(Path(path), X, names, source.named, len(source.features), y, environments)
 
@@ -192,63 +195,42 @@ def open_table(path: str | os.PathLike[str]) -> Source:
             raise TableError(f"{path}: this is not a file")
         if not path.stat().st_size:
             raise TableError(f"{path}: the file is empty")
-    return _FORMATS[suffix](path)
-
-
-def is_vector(name: str) -> bool:
-    """Whether the name of a column is the path of an array of labels.
-
-    Examples
-    --------
-    >>> is_vector("labels.npy"), is_vector("label")
-    (True, False)
-    """
-    return name.endswith(".npy")
+    with reading(path):
+        return _FORMATS[suffix](path)
 
 
 def _vector(path: Path) -> NDArray:
     """Labels of a one-dimensional .npy array."""
-    if not path.is_file():
-        raise TableError(f"{path}: there is no such file")
-    with reading(path, "an array"):
-        return as_labels(np.array(mapped(path)), path, path.name)
+    with reading(path):
+        return as_labels(np.array(mapped(path)), path.name)
 
 
-def _label_source(
-    source: Source, labels: str | os.PathLike[str] | None, inside: list[str]
-) -> Source:
-    """The table that holds label and environment: the source itself or one next to it."""
-    if labels is not None:
-        return open_table(labels)
-    if not inside or not isinstance(source, ArrayTable):
-        return source
-    tried = [source.path.with_name(form.format(source.path.stem)) for form in _LABEL_FILES]
-    for path in tried:
-        if path.is_file():
-            return open_table(path)
+def _next_to(path: Path, name: str) -> Source:
+    """The table next to an array that holds its labels."""
+    tried = [path.with_name(form.format(path.stem)) for form in _LABEL_FILES]
+    for other in tried:
+        if other.is_file():
+            return open_table(other)
     raise TableError(
-        f"{source.path}: an array has no column {shown(inside[0])}, and none of "
-        f"{', '.join(p.name for p in tried)} is next to it; name the file that holds the labels"
+        f"{path}: an array has no column {shown(name)}, and none of "
+        f"{', '.join(other.name for other in tried)} is next to it; name the file of the labels"
     )
 
 
-def _features(
-    source: Source, wanted: str | Sequence[str] | None, reserved: Sequence[str | None]
-) -> list[str]:
+def _features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> list[str]:
     """Names of the feature columns; those reserved are the label and the environment."""
     if wanted is None:
         if not source.features:
-            groups = listed(source.groups)
-            raise TableError(f"{source.path}: say which array holds the features: {groups}")
+            raise TableError(f"say which array holds the features: {listed(source.groups)}")
         chosen = [name for name in source.features if name not in reserved]
     elif isinstance(wanted, str):
         chosen = _selected(source, wanted, reserved)
     elif reserved and reserved[0] in wanted:
-        raise TableError(f"{source.path}: the label {shown(reserved[0])} cannot be a feature")
+        raise TableError(f"the label {shown(reserved[0])} cannot be a feature")
     else:
         chosen = _required(source, wanted, "feature")
     if not chosen:
-        raise TableError(f"{source.path}: no feature is left of {listed(source.columns)}")
+        raise TableError(f"no feature is left of {listed(source.columns)}")
     return chosen
 
 
@@ -259,9 +241,7 @@ def _required(source: Source, names: Sequence[str], role: str) -> list[str]:
     if missing:
         more = f" (and {len(missing) - 1} more of the {len(names)})" if len(missing) > 1 else ""
         hint = suggestion(missing[0], source.columns)
-        raise TableError(
-            f"{source.path}: there is no {role} column {shown(missing[0])}{more}{hint}"
-        )
+        raise TableError(f"there is no {role} column {shown(missing[0])}{more}{hint}")
     return list(names)
 
 
@@ -271,10 +251,7 @@ def _selected(source: Source, wanted: str, reserved: Sequence[str | None]) -> li
     # A name may contain a comma.
     for token in [wanted] if wanted in there else map(str.strip, wanted.split(",")):
         if token in reserved:
-            raise TableError(
-                f"{source.path}: {shown(token)} is the label or the environment; it cannot be a "
-                "feature"
-            )
+            raise TableError(f"{shown(token)} is the label or the environment, not a feature")
         if token in there:
             chosen[token] = None
         elif token:
@@ -289,9 +266,7 @@ def _several(source: Source, token: str) -> Sequence[str]:
     if any(c in token for c in "*?["):
         found = [name for name in columns if fnmatchcase(name, token)]
         if not found:
-            raise TableError(
-                f"{source.path}: no column matches {shown(token)}; there are {listed(columns)}"
-            )
+            raise TableError(f"no column matches {shown(token)}; there are {listed(columns)}")
         return found
     first, colon, last = token.partition(":")
     _required(source, [first, last] if colon else [token], "feature")
@@ -302,26 +277,28 @@ def _several(source: Source, token: str) -> Sequence[str]:
         numbers = range(int(a[2]), min(int(b[2]), int(a[2]) + len(columns)) + 1)
         names = [f"{a[1]}{i:0{len(a[2])}}" for i in numbers]
     if not names:
-        raise TableError(f"{source.path}: the range {shown(token)} runs backwards")
+        raise TableError(f"the range {shown(token)} runs backwards")
     return _required(source, names, "feature")
 
 
-def _check_lengths(X: Any, found: dict[str, NDArray], source: Source) -> None:
+def _check_labels(X: Any, labels: NDArray | None, role: str) -> None:
+    """Raise unless there is one label per row, and every row has a label or an environment."""
     if not len(X):
-        raise TableError(f"{source.path}: the table has no rows")
-    for role, values in found.items():
-        if len(values) != len(X):
-            raise TableError(
-                f"the {role} column has {len(values)} rows, but {source.path} has {len(X)}"
-            )
+        raise TableError("the table has no rows")
+    if labels is None:
+        return
+    if len(labels) != len(X):
+        raise TableError(f"there are {len(X)} rows, but the {role} column has {len(labels)}")
+    missing = np.flatnonzero(is_missing(labels))
+    if role == "label" and len(missing):
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise TableError(f"the label is missing in row {missing[0] + 1}{more}; drop such rows")
 
 
-def _check_numbers(X: NDArray, names: Sequence[str], path: Path) -> None:
+def _check_numbers(X: NDArray, names: Sequence[str]) -> None:
     """Raise at the first number that is not finite, or too large to be squared."""
     largest = _LARGEST[X.dtype]
-    step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
-    for start in range(0, len(X), step):
-        block = np.asarray(X[start : start + step])
+    for rows, block in row_blocks(X):
         # NaN fails both comparisons.
         if block.max() <= largest and block.min() >= -largest:
             continue
@@ -330,16 +307,6 @@ def _check_numbers(X: NDArray, names: Sequence[str], path: Path) -> None:
         what = "is missing (NaN)" if np.isnan(value) else f"is {value:g}"
         limit = f"; numbers of type {X.dtype} can be used up to {largest:g}"
         raise TableError(
-            f"{path}: column {shown(names[i])} {what} in row {start + row + 1}"
+            f"column {shown(names[i])} {what} in row {rows.start + row + 1}"
             f"{limit if np.isfinite(value) else ''}"
-        )
-
-
-def _check_labels(y: NDArray | None, source: Source, label: str | None) -> None:
-    missing = np.flatnonzero([] if y is None else is_missing(y))
-    if len(missing):
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise TableError(
-            f"{source.path}: label {shown(label)} is missing in row {missing[0] + 1}{more}; drop "
-            "such rows"
         )
