@@ -40,12 +40,18 @@ def _shares(context: click.Context, parameter: click.Parameter, value: str) -> A
         raise click.BadParameter(f"{value!r} is not a list of percentages like 100,10") from None
 
 
+def _count(flag: str, default: int | None, text: str, *, least: int = 1) -> Callable[[Any], Any]:
+    """The option of a number: ``--some-things`` is the argument ``n_some_things``."""
+    name = f"n_{flag.removeprefix('--').replace('-', '_')}"
+    return option(flag, name, type=IntRange(least), default=default, help=text)
+
+
 DATASETS = option("--datasets", callback=_names, help="Data sets, separated by commas.")
 METHODS = option("--methods", callback=_names, help="Methods, separated by commas.")
 FIGURES = option("--figures/--no-figures", default=True, help="Draw the figures.")
-JOBS = option("--jobs", "n_jobs", type=IntRange(1), default=os.cpu_count() or 1, help="Processes.")
+JOBS = _count("--jobs", os.cpu_count() or 1, "Processes.")
 SYNTHETIC = (
-    option("--seeds", "n_seeds", type=IntRange(1), default=50),
+    _count("--seeds", 50, "Seeds of the data."),
     DATASETS,
     METHODS,
     option("--environments", callback=_numbers, default="2:10", help="Range 2:10 or list 2,4,8."),
@@ -55,9 +61,9 @@ SYNTHETIC = (
         default="converged",
         help="Baselines fitted to convergence, or by 10,000 steps of Adam as published.",
     ),
-    option("--trials", "n_trials", type=IntRange(1), default=20, help="Settings per method."),
-    option("--search-seeds", "n_search_seeds", type=IntRange(1), default=3, help="For the trials."),
-    option("--samples", "n_samples", type=IntRange(10), default=10_000, help="Per environment."),
+    _count("--trials", 20, "Hyper-parameters tried for each method that has any."),
+    _count("--search-seeds", 3, "Seeds whose validation error chooses among the trials."),
+    _count("--samples", 10_000, "Samples per environment and split.", least=10),
     JOBS,
     FIGURES,
 )
@@ -66,20 +72,20 @@ COMPARED = (
     option("--compare", type=Choice(["published"]), help="Show the published results too."),
 )
 PARTIAL = (
-    option("--draws", "n_draws", type=IntRange(1), default=20),
+    _count("--draws", 20, "Draws of the data and of the labelled rows."),
     DATASETS,
     METHODS,
-    option("--labels", "fractions", callback=_shares, default="100,50,25,10,5", help="Percent."),
+    option("--labels", "fractions", callback=_shares, default="100,50,25,10,5", help="Percents."),
     JOBS,
     FIGURES,
 )
 REAL = (
-    option("--seeds", "n_seeds", type=IntRange(1)),
+    _count("--seeds", None, "Seeds of the networks."),
     option("--full", is_flag=True, help="The paper's sizes; for a machine with a GPU."),
     option("--trained-with", callback=_names, help="Objectives, separated by commas."),
     METHODS,
     option("--cache", type=FOLDER, help="Folder of trained features. [default: OUT/features]"),
-    option("--jobs", "n_jobs", type=IntRange(1), default=1, help="Processes."),
+    _count("--jobs", 1, "Processes."),
 )
 FOLDERS = (
     option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of the data set."),
@@ -179,7 +185,7 @@ def _command_line(context: click.Context) -> str:
 @bench.command()
 @option("--spurious", callback=_numbers, default="1:8", help="Spurious dimensions.")
 @option("--classes", callback=_numbers, default="2:7", help="Numbers of classes.")
-@option("--repeats", type=IntRange(1), default=20)
+@option("--repeats", type=IntRange(1), default=20, help="Random models per number.")
 @option("--out", type=FOLDER, help="Folder to write to.")
 @JSON
 @click.pass_context
