@@ -25,7 +25,7 @@ def test_a_folder_is_checked_or_the_message_says_what_to_download(
     assert run(["datasets", "fetch", "waterbirds", "--data", str(waterbirds_folder)]) == 0
     assert "waterbirds is complete" in capsys.readouterr().out
     assert run(["datasets", "fetch", "waterbirds", "--data", str(tmp_path)]) == 2
-    assert "metadata.csv is not there: download and unpack https://" in capsys.readouterr().err
+    assert "metadata.csv does not exist: download and unpack https://" in capsys.readouterr().err
 
 
 def test_a_drawing(waterbirds_folder, tmp_path, capsys):

@@ -48,7 +48,7 @@ def test_published_names_are_aliases(name):
 
 @pytest.mark.parametrize("name", ["4", "Example-4s", "", "3ss", "3-scrambled", "small", 3.5, None])
 def test_unknown_names_are_told_the_legal_ones(name):
-    with pytest.raises(ValueError, match=r"no linear unit test; use one of .*Example-3s'"):
+    with pytest.raises(ValueError, match=r"not a linear unit test; use one of .*Example-3s'"):
         small(name)
 
 

@@ -161,7 +161,7 @@ def test_failures_are_told_and_tried_again(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     arguments = ["bench", "waterbirds", "--data", str(tmp_path / "empty"), "--seeds", "1"]
     assert run([*arguments, "--out", str(tmp_path / "out")]) == 1
-    assert "metadata.csv is not there: download and unpack" in capsys.readouterr().err
+    assert "metadata.csv does not exist: download and unpack" in capsys.readouterr().err
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 1
 
 

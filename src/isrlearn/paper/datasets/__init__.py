@@ -1,15 +1,14 @@
 """Data of the paper's experiments: linear unit tests, coloured images, group folders."""
 
-from isrlearn.paper.datasets.coloured_mnist import load_mc_cmnist
+from isrlearn.paper.datasets.coloured import load_mc_cmnist, load_rcfmnist
 from isrlearn.paper.datasets.fashion_on_photos import load_fashion_on_photos
 from isrlearn.paper.datasets.group_folders import load_celeba, load_multinli, load_waterbirds
 from isrlearn.paper.datasets.idx import load_idx_images, read_idx
-from isrlearn.paper.datasets.multiclass import make_multiclass_unit_test
 from isrlearn.paper.datasets.regression import make_regression_unit_test
-from isrlearn.paper.datasets.rotated_fashion import load_rcfmnist
 from isrlearn.paper.datasets.unit_tests import (
     LINEAR_UNIT_TESTS,
     make_linear_unit_test,
+    make_multiclass_unit_test,
     permute_spurious,
 )
 

@@ -1,4 +1,4 @@
-"""Garments on photographs: real textures behind real shapes, in the proportions of Waterbirds."""
+"""Garments on photographs, in the proportions of Waterbirds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from isrlearn.paper.datasets.idx import load_idx_images
 
 #: Fashion-MNIST's labels of each class; the first class is the common one.
 GARMENTS: Mapping[str, tuple[int, ...]] = MappingProxyType({"shirt": (0, 6), "coat": (2, 4)})
-#: scikit-learn's sample photographs, and what is to be seen on them.
+#: Sample photographs of scikit-learn, by what they show.
 PHOTOS: Mapping[str, str] = MappingProxyType({"temple": "china.jpg", "flower": "flower.jpg"})
 _COMMON = 3682 / 4795  # share of landbirds among Waterbirds' training images
-_OPAQUE = 0.25  # brightness from which a garment hides what is behind it
-_GROWN = 3  # times that a garment of 28 pixels is enlarged
+_OPAQUE = 0.25  # brightness from which a garment is opaque
+_FACTOR = 3  # by which a garment of 28 pixels is enlarged
 
 
 def load_fashion_on_photos(
@@ -33,24 +33,24 @@ def load_fashion_on_photos(
     data_home: str | os.PathLike[str] | None = None,
     download: bool = True,
 ) -> Splits:
-    """Shirts and coats on patches of two photographs, which in training mostly go with one each.
+    """Shirts and coats on patches of two photographs, mostly one photograph per class in training.
 
-    Garments of Fashion-MNIST, three times enlarged, at a random place on a patch of one of the two
-    photographs that come with scikit-learn. The environment is the photograph. As in Waterbirds, 77
-    of 100 garments are of the first class; in training shirts are on the temple and coats on the
-    flower with a probability of 95 per cent, in validation and test on either equally often. Test
-    garments are Fashion-MNIST's test images.
+    Garments of Fashion-MNIST, enlarged three times, at a random position on a patch of one of the
+    two photographs that come with scikit-learn. The environment is the photograph. As in
+    Waterbirds, 77 of 100 garments are of the first class; in training, 95 per cent of the shirts
+    are on the temple and 95 per cent of the coats on the flower; in validation and test, both
+    photographs are equally frequent. Test garments are Fashion-MNIST's test images.
 
     Parameters
     ----------
     correlation : float, default=0.95
-        Share of the training images of each class on the photograph that goes with it.
+        Share of the training images of each class on the photograph of that class.
     n_train, n_validation, n_test : int, default=4795, 1199 and 2400
-        Images of the splits; the first two are those of Waterbirds.
+        Sizes of the splits; the first two are those of Waterbirds.
     side : int, default=96
         Width and height of the images, at least 84.
     random_state : int, Generator or None, default=0
-        Draws garments, places and patches.
+        Draws garments, positions and patches.
     data_home, download
         Where the files of Fashion-MNIST are; see :func:`load_idx_images`.
 
@@ -68,7 +68,7 @@ def load_fashion_on_photos(
     (100, 3, 96, 96)
     """
     share = number("correlation", correlation, 0, 1)
-    integer("side", side, 28 * _GROWN)
+    integer("side", side, 28 * _FACTOR)
     photos = _photos()
     loaded = {
         part: load_idx_images("fashion-mnist", part=part, data_home=data_home, download=download)
@@ -91,7 +91,7 @@ def load_fashion_on_photos(
         if [len(r) for r in rows] != counts:
             raise ValueError(
                 f"n_train={n_train}, n_validation={n_validation} and n_test={n_test} need more "
-                "garments than Fashion-MNIST has; take fewer."
+                "garments than Fashion-MNIST has; choose smaller sizes."
             )
         images = loaded["test" if use is Use.TEST else "train"][0]
         parts.append(
@@ -102,13 +102,13 @@ def load_fashion_on_photos(
 
 def _photos() -> NDArray[np.uint8]:
     """The two photographs (2, height, width, 3)."""
-    # Imported here: the package must not pay for scikit-learn until it is used.
+    # Imported here, so that scikit-learn is loaded only when it is used.
     from sklearn.datasets import load_sample_image
 
     try:
         return np.stack([load_sample_image(name) for name in PHOTOS.values()])
     except ImportError:
-        raise ImportError("photographs are read by Pillow: pip install pillow") from None
+        raise ImportError("reading photographs needs Pillow: pip install pillow") from None
 
 
 def _garments(labels: NDArray[np.uint8]) -> list[NDArray[np.intp]]:
@@ -124,7 +124,7 @@ def _pasted(
     side: int,
     rng: np.random.Generator,
 ) -> EnvironmentData:
-    """Garments of these rows on patches, exactly a share of each class on its own photograph."""
+    """Garments of these rows on patches, exactly this share of each class on its own photograph."""
     own = [np.arange(len(r)) < round(share * len(r)) for r in rows]
     photo = np.concatenate([np.where(o, k, 1 - k) for k, o in enumerate(own)])
     label = np.repeat([0, 1], [len(r) for r in rows])
@@ -132,14 +132,14 @@ def _pasted(
     row, photo, label = np.concatenate(rows)[order], photo[order], label[order]
     X = np.empty((len(row), 3, side, side), dtype=np.uint8)
     height, width = photos.shape[1:3]
-    room = side - 28 * _GROWN + 1
+    room = side - 28 * _FACTOR + 1
     at = rng.integers(0, [height - side + 1, width - side + 1, room, room, 2], (len(row), 5))
     for i, (top, left, down, right, flip) in enumerate(at):
         patch = photos[photo[i], top : top + side, left : left + side].astype(np.float32)
         patch = patch[:, ::-1].copy() if flip else patch.copy()
-        garment = np.kron(images[row[i]], np.ones((_GROWN, _GROWN), dtype=np.float32))
+        garment = np.kron(images[row[i]], np.ones((_FACTOR, _FACTOR), dtype=np.float32))
         alpha = np.minimum(garment / 255 / _OPAQUE, 1)[:, :, None]
-        place = patch[down : down + 28 * _GROWN, right : right + 28 * _GROWN]
+        place = patch[down : down + 28 * _FACTOR, right : right + 28 * _FACTOR]
         place[:] = alpha * garment[:, :, None] + (1 - alpha) * place
         X[i] = np.moveaxis(patch, -1, 0)
     return EnvironmentData(X, np.array(list(GARMENTS))[label], np.array(list(PHOTOS))[photo])

@@ -1,10 +1,10 @@
-"""Waterbirds, CelebA and MultiNLI as they are published: folders that the user downloads."""
+"""Waterbirds, CelebA and MultiNLI as published, in folders that the user downloads."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +16,22 @@ from isrlearn.datasets.files import DataError, folders
 
 _DROP = "https://nlp.stanford.edu/data/dro/"
 _WATERBIRDS = (
-    f"download and unpack {_DROP}waterbird_complete95_forest2water2.tar.gz and give the folder "
+    f"download and unpack {_DROP}waterbird_complete95_forest2water2.tar.gz and pass the folder "
     "that holds metadata.csv"
 )
 _CELEBA = (
     "download list_attr_celeba, list_eval_partition and img_align_celeba from "
     "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html (or the CSV files of its copy on Kaggle) "
-    "and give the folder that holds them"
+    "and pass the folder that holds them"
 )
 _MULTINLI = (
     "take metadata_random.csv from https://github.com/kohpangwei/group_DRO, folder "
-    f"dataset_metadata/multinli, and unpack {_DROP}multinli_bert_features.tar.gz; give the folder "
+    f"dataset_metadata/multinli, and unpack {_DROP}multinli_bert_features.tar.gz; pass the folder "
     "with data/metadata_random.csv and glue_data/MNLI"
 )
 _TOKEN_FILES = tuple(
-    f"cached_{part}"
-    for part in (
-        "train_bert-base-uncased_128_mnli",
-        "dev_bert-base-uncased_128_mnli",
-        "dev_bert-base-uncased_128_mnli-mm",
-    )
+    f"cached_{part}_bert-base-uncased_128_{task}"
+    for part, task in (("train", "mnli"), ("dev", "mnli"), ("dev", "mnli-mm"))
 )
 
 Root = str | os.PathLike[str]
@@ -64,19 +60,18 @@ def load_waterbirds(root: Root | None = None) -> Splits:
     'landbird'
     """
     folder = _folder(root, "waterbirds")
-    table = _columns(
-        folder / "metadata.csv", ("img_filename", "y", "split", "place"), advice=_WATERBIRDS
-    )
+    path = folder / "metadata.csv"
+    table = _columns(path, _rows(path, _WATERBIRDS), ("img_filename", "y", "split", "place"))
     paths = _paths(folder, table["img_filename"], _WATERBIRDS)
-    y = _named(table["y"], ("landbird", "waterbird"), "y", folder)
-    places = _named(table["place"], ("land", "water"), "place", folder)
+    y = _named(table, "y", ("landbird", "waterbird"), folder)
+    places = _named(table, "place", ("land", "water"), folder)
     return _splits(paths, y, places, table["split"], folder)
 
 
 def load_celeba(
     root: Root | None = None, *, target: str = "Blond_Hair", environment: str = "Male"
 ) -> Splits:
-    """CelebA: paths of portraits, one attribute to predict and one that goes with it.
+    """CelebA: paths of portraits, an attribute to predict and a correlated one.
 
     Parameters
     ----------
@@ -106,9 +101,9 @@ def load_celeba(
     attributes = _celeba_table(folder, "list_attr_celeba", ("image_id", target, environment))
     partition = _celeba_table(folder, "list_eval_partition", ("image_id", "partition"))
     if list(attributes["image_id"]) != list(partition["image_id"]):
-        raise DataError(f"{folder}: list_attr_celeba and list_eval_partition list other images")
+        raise DataError(f"{folder}: list_attr_celeba and list_eval_partition name different images")
     paths = _paths(folder / "img_align_celeba", attributes["image_id"], _CELEBA)
-    # −1 is absent, 1 is present; in files of 0 and 1 the same holds.
+    # Present is 1; absent is −1, or 0 in some copies.
     y, environments = (
         (_whole(attributes[name], name, folder) > 0).astype(int) for name in (target, environment)
     )
@@ -116,15 +111,15 @@ def load_celeba(
 
 
 def load_multinli(root: Root | None = None) -> Splits:
-    """MultiNLI: tokens of pairs of sentences, and whether the second has a word of negation.
+    """MultiNLI: tokens of sentence pairs, and whether the second has a negation.
 
     Parameters
     ----------
     root : path, optional
         The folder with ``data/metadata_random.csv`` and the three files of cached features in
         ``glue_data/MNLI``. Default: the folder ``multinli`` of the data folder named by
-        ISRLEARN_DATA, or of the user's cache. Needs torch, which wrote the features; they are
-        read without running any code that is in them.
+        ISRLEARN_DATA, or of the user's cache. The files were written by torch, which is needed to
+        read them; code that they may contain is not run.
 
     Returns
     -------
@@ -140,11 +135,9 @@ def load_multinli(root: Root | None = None) -> Splits:
     (206175, 128, 3)
     """
     folder = _folder(root, "multinli")
-    table = _columns(
-        folder / "data" / "metadata_random.csv",
-        ("gold_label", "sentence2_has_negation", "split"),
-        advice=_MULTINLI,
-    )
+    path = folder / "data" / "metadata_random.csv"
+    wanted = ("gold_label", "sentence2_has_negation", "split")
+    table = _columns(path, _rows(path, _MULTINLI), wanted)
     codes = _whole(table["gold_label"], "gold_label", folder)
     tokens, stated = _tokens(folder / "glue_data" / "MNLI")
     if len(stated) != len(codes) or (stated != codes).any():
@@ -152,20 +145,13 @@ def load_multinli(root: Root | None = None) -> Splits:
             f"{folder}: the cached features ({len(stated)} pairs) and metadata_random.csv "
             f"({len(codes)}) do not have the same labels; {_MULTINLI}"
         )
-    y = _named(
-        table["gold_label"], ("contradiction", "entailment", "neutral"), "gold_label", folder
-    )
-    negation = _named(
-        table["sentence2_has_negation"],
-        ("no negation", "negation"),
-        "sentence2_has_negation",
-        folder,
-    )
+    y = _named(table, "gold_label", ("contradiction", "entailment", "neutral"), folder)
+    negation = _named(table, "sentence2_has_negation", ("no negation", "negation"), folder)
     return _splits(tokens, y, negation, table["split"], folder)
 
 
 def _folder(root: Root | None, name: str) -> Path:
-    """The given folder; else the first of this name in the data folders that is there."""
+    """The given folder, or the first folder of this name in the data folders."""
     if root is not None:
         return Path(root).expanduser()
     places = [folder / name for folder in folders()]
@@ -173,70 +159,65 @@ def _folder(root: Root | None, name: str) -> Path:
 
 
 def _rows(path: Path, advice: str) -> list[list[str]]:
+    """Fields of every line that is not empty: of a CSV file, or separated by spaces."""
     if not path.is_file():
-        raise DataError(f"{path} is not there: {advice}")
+        raise DataError(f"{path} does not exist: {advice}")
     with open(path, newline="", encoding="utf-8") as file:
-        return [row for row in csv.reader(file) if row]
+        rows = csv.reader(file) if path.suffix == ".csv" else map(str.split, file)
+        return [row for row in rows if row]
 
 
-def _columns(path: Path, wanted: Sequence[str], advice: str) -> dict[str, NDArray[np.str_]]:
-    """Columns of a CSV file by name, as text."""
-    return _picked(path, *_headed(_rows(path, advice)), wanted)
-
-
-def _headed(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    return (rows[0], rows[1:]) if rows else ([], [])
-
-
-def _picked(
-    path: Path, names: Sequence[str], rows: Sequence[Sequence[str]], wanted: Iterable[str]
+def _columns(
+    path: Path, rows: list[list[str]], wanted: Sequence[str]
 ) -> dict[str, NDArray[np.str_]]:
+    """Columns by name, as text; the first row holds the names."""
+    names = rows[0] if rows else []
     for name in wanted:
         if name not in names:
             raise DataError(f"{path} has no column {name!r}; it has {', '.join(names)}")
-    for number, row in enumerate(rows, start=2):
+    for line, row in enumerate(rows[1:], start=2):
         if len(row) != len(names):
-            raise DataError(f"{path}, line {number} has {len(row)} fields; the header {len(names)}")
-    place = {name: i for i, name in enumerate(names)}
-    return {name: np.array([row[place[name]] for row in rows], dtype=str) for name in wanted}
+            raise DataError(f"{path}, line {line} has {len(row)} fields; the header {len(names)}")
+    columns = dict(zip(names, zip(*rows[1:], strict=True), strict=False))
+    return {name: np.array(columns.get(name, ()), dtype=str) for name in wanted}
 
 
 def _celeba_table(folder: Path, name: str, wanted: Sequence[str]) -> dict[str, NDArray[np.str_]]:
-    """A table of CelebA: CSV with a header, or published text in columns."""
-    if (folder / f"{name}.csv").is_file():
-        return _columns(folder / f"{name}.csv", wanted, _CELEBA)
+    """A table of CelebA: CSV with a header, or the published text."""
+    path = folder / f"{name}.csv"
+    if path.is_file():
+        return _columns(path, _rows(path, _CELEBA), wanted)
     path = folder / f"{name}.txt"
-    if not path.is_file():
-        raise DataError(f"{path} (or .csv) is not there: {_CELEBA}")
-    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    if "attr" in name:
-        # A line with the number of images, then the names of the attributes, without image_id.
-        names = ["image_id", *(lines[1] if len(lines) > 1 else [])]
-        return _picked(path, names, lines[2:], wanted)
-    return _picked(path, ["image_id", "partition"], lines, wanted)
+    rows = _rows(path, _CELEBA)
+    if name == "list_attr_celeba":
+        # The number of images, then the names of the attributes without that of the image.
+        header = ["image_id", *(rows[1] if len(rows) > 1 else [])]
+        return _columns(path, [header, *rows[2:]], wanted)
+    return _columns(path, [["image_id", "partition"], *rows], wanted)
 
 
 def _paths(folder: Path, names: NDArray[np.str_], advice: str) -> NDArray[Any]:
-    """Paths of files, of which the first and the last are looked for."""
+    """Paths of files, of which the first and the last must exist."""
     paths = np.array([os.path.join(folder, name) for name in names], dtype=object)
     for path in paths[[0, -1]] if len(paths) else []:
         if not os.path.isfile(path):
-            raise DataError(f"{path} is not there: {advice}")
+            raise DataError(f"{path} does not exist: {advice}")
     return paths
 
 
 def _whole(values: NDArray[np.str_], name: str, folder: Path) -> NDArray[np.int64]:
+    """The values of a column as integers."""
     try:
         return values.astype(np.float64).astype(np.int64)
     except ValueError:
-        raise DataError(f"{folder}: column {name!r} holds something that is no number") from None
+        raise DataError(f"{folder}: column {name!r} holds a value that is not a number") from None
 
 
 def _named(
-    values: NDArray[np.str_], names: Sequence[str], column: str, folder: Path
+    table: Mapping[str, NDArray[np.str_]], column: str, names: Sequence[str], folder: Path
 ) -> NDArray[np.str_]:
-    """Codes 0, 1, … as names."""
-    codes = _whole(values, column, folder)
+    """The codes 0, 1, … of a column as names."""
+    codes = _whole(table[column], column, folder)
     if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
         raise DataError(
             f"{folder}: column {column!r} holds {sorted(set(codes.tolist()))}; it must hold 0 to "
@@ -248,19 +229,19 @@ def _named(
 def _splits(
     X: NDArray, y: NDArray, environments: NDArray, split: NDArray[np.str_], folder: Path
 ) -> Splits:
-    """Rows 0, 1 and 2 of the published split."""
+    """The published splits, coded 0, 1 and 2."""
     codes = _whole(split, "split", folder)
     parts = []
     for code, name in enumerate(("training", "validation", "test")):
         rows = np.flatnonzero(codes == code)
         if not len(rows):
-            raise DataError(f"{folder}: no row is of the {name} split ({code})")
+            raise DataError(f"{folder}: the {name} split ({code}) has no rows")
         parts.append(EnvironmentData(X[rows], y[rows], environments[rows]))
     return Splits(*parts)
 
 
 class InputFeatures:
-    """Stands for the class by which the token files were written; it only holds what they hold."""
+    """A substitute for the class of the objects in the token files."""
 
 
 def _tokens(folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -275,7 +256,7 @@ def _tokens(folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     for name in _TOKEN_FILES:
         path = folder / name
         if not path.is_file():
-            raise DataError(f"{path} is not there: {_MULTINLI}")
+            raise DataError(f"{path} does not exist: {_MULTINLI}")
         known = [(InputFeatures, "utils_glue.InputFeatures")]
         with torch.serialization.safe_globals(known):
             try:

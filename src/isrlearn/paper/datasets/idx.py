@@ -61,7 +61,7 @@ def read_idx(source: str | os.PathLike[str] | bytes) -> NDArray:
     Parameters
     ----------
     source : path or bytes
-        A file, or what is in one.
+        A file, or its content.
 
     Returns
     -------
@@ -83,8 +83,8 @@ def read_idx(source: str | os.PathLike[str] | bytes) -> NDArray:
             raise DataError(f"{where} is a damaged gzip file ({error})") from error
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES:
         raise DataError(
-            f"{where} is no idx file: it begins with the bytes {data[:4].hex(' ') or '(none)'}, "
-            "and an idx file with two zeros and a type (08, 09, 0b, 0c, 0d or 0e)"
+            f"{where} is not an idx file: it begins with {data[:4].hex(' ') or '(nothing)'}, an "
+            "idx file with two bytes of zero and a type (08, 09, 0b, 0c, 0d or 0e)"
         )
     dtype, n_axes = np.dtype(_TYPES[data[2]]), data[3]
     start = 4 + 4 * n_axes
@@ -108,18 +108,18 @@ def load_idx_images(
     data_home: str | os.PathLike[str] | None = None,
     download: bool = True,
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Images (n, 28, 28) and labels (n,) of MNIST or Fashion-MNIST, as bytes.
+    """Images (n, 28, 28) and labels (n,) of MNIST or Fashion-MNIST, as uint8.
 
     Parameters
     ----------
     name : {"mnist", "fashion-mnist"}, default="mnist"
     part : {"all", "train", "test"}, default="all"
-        The 60,000 training images, the 10,000 test images, or the one followed by the other.
+        The 60,000 training images, the 10,000 test images, or the former followed by the latter.
     data_home : path, optional
-        Folder with a folder of this name. Default: the one named by ISRLEARN_DATA, then the
-        user's cache.
+        Folder that contains a folder of this name. Default: the one named by ISRLEARN_DATA, then
+        the user's cache.
     download : bool, default=True
-        Fetch what is not there (12 or 31 MB), checked by its sha256.
+        Download missing files (12 or 31 MB), checked by their sha256.
 
     Examples
     --------

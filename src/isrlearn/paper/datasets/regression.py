@@ -1,22 +1,14 @@
-"""The regression linear unit test, and a variant in which the shortcut pays."""
+"""The regression unit test, and a variant that rewards the shortcut."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from isrlearn.datasets.data import Splits
-from isrlearn.datasets.parameters import (
-    RandomState,
-    Streams,
-    Use,
-    integer,
-    interval,
-    mixing_matrix,
-    number,
-)
+from isrlearn.datasets.parameters import RandomState, interval, number
 from isrlearn.datasets.truth import RegressionTruth
-from isrlearn.paper.datasets.unit_tests import draw_splits
+from isrlearn.paper.datasets.examples import Frame
 
 _PRESETS = {
     False: {
@@ -56,44 +48,45 @@ def make_regression_unit_test(
 ) -> Splits:
     r"""Train, validation and test samples of the regression unit test.
 
-    In the paper's model the spurious features follow the invariant ones, and nothing is noisy:
+    In the paper's model the spurious features depend on the invariant ones, without noise:
 
     .. math:: y = w_c^\top z_c + b_c, \qquad z_e = \nu_s (W_e z_c + b_e)
 
-    with w_c, b_c, W_e and b_e standard normal. Least squares solves it: y is a function of z_c
-    and z_c a function of x. The *anti-causal* variant is one where it does not: y is
-    ``w_c z_c`` plus noise and ``z_e = a_e y + b_e`` plus noise, with one gain ``a_e`` an
-    environment, so z_e tells of the noise in y that z_c cannot. In test the spurious features
-    are permuted within each environment.
+    with w_c, b_c, W_e and b_e standard normal. Least squares solves it, since y is a function of
+    z_c and z_c a function of x. It does not solve the *anti-causal* variant, where y is
+    ``w_c z_c`` plus noise and ``z_e = a_e y + b_e`` plus noise, with one gain ``a_e`` per
+    environment: there z_e contains information about the noise in y that z_c does not. In test the
+    spurious features are permuted within each environment.
 
     Parameters
     ----------
     n_environments : int, default=3
-        Number of environments, named 0, 1, …; one more leaves the others as they were.
+        Number of environments, named 0, 1, …; a larger number leaves the first ones unchanged.
     n_samples : int or array-like of shape (E,), default=10,000
         Samples of each environment in each split.
     n_invariant, n_spurious : int, default=5
         Dimensions of the two kinds of features.
     anticausal : bool, default=False
-        The variant. The defaults below are for the paper's model and, second, for the variant.
+        Use the variant. Of two defaults below, the first is that of the paper's model, the second
+        that of the variant.
     invariant_mean : float, default=1.0 or 0.0
         Mean of every invariant feature, before scaling.
     sigma_invariant : float, default=0.1
         Standard deviation of invariant features, before scaling.
     invariant_scale : float, default=1.0
-        What z_c is multiplied by.
+        Factor of z_c.
     spurious_scale : float, default=50.0 or 1.0
-        What z_e is multiplied by, noise included.
+        Factor of z_e, noise included.
     target_noise, spurious_noise : float, default=0.0 or 0.1
         Standard deviations of the noise in y and, before scaling, in z_e.
     gain_range : pair of float, default=(0.5, 1.5)
-        Where a_e is drawn from, in the variant.
+        Range of a_e, in the variant.
     offset_scale : float, default=1.0 or 0.1
         Standard deviation of b_e, before scaling.
     scramble : bool, default=True
-        Put the features under a random orthogonal matrix.
+        Multiply the features by a random orthogonal matrix.
     random_state : int, Generator or None
-        Where all that is random comes from.
+        Source of the random numbers.
 
     Returns
     -------
@@ -116,22 +109,20 @@ def make_regression_unit_test(
         spurious_noise=spurious_noise,
         offset_scale=offset_scale,
     )
-    E = integer("n_environments", n_environments, 1)
-    d_c = integer("n_invariant", n_invariant, 1)
-    d_s = integer("n_spurious", n_spurious, 0)
     nu_c = number("invariant_scale", invariant_scale, 0, above=True)
     nu_e = values["spurious_scale"]
     gains = interval("gain_range", gain_range)
-    streams = Streams.of(random_state)
-    shared = streams.generator(Use.SHARED)
-    rngs = [streams.generator(Use.ENVIRONMENT, e) for e in range(E)]
+    frame = Frame.of(random_state, n_environments, n_invariant, n_spurious, scramble)
+    E, d_c, d_s = frame.n_environments, frame.n_invariant, frame.n_spurious
+    rngs, shared = frame.rngs(), frame.shared
     offsets = np.array([values["offset_scale"] * rng.standard_normal(d_s) for rng in rngs])
-    links = _effects_of_target if anticausal else _effects_of_causes
-    maps, gain = links(rngs, d_c, d_s, gains)
-    mixing = "orthogonal" if scramble else "identity"
+    maps, gain = np.zeros((E, d_s, d_c)), np.zeros((E, d_s))
+    if anticausal:
+        gain[:] = np.array([rng.uniform(*gains) for rng in rngs])[:, None]
+    else:
+        maps = np.array([rng.standard_normal((d_s, d_c)) for rng in rngs])
     truth = RegressionTruth(
-        mixing=mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING)),
-        n_invariant=d_c,
+        **frame.fields,
         invariant_mean=np.full(d_c, nu_c * values["invariant_mean"]),
         sigma_invariant=nu_c * number("sigma_invariant", sigma_invariant, 0, above=True),
         weights=shared.standard_normal(d_c),
@@ -142,29 +133,13 @@ def make_regression_unit_test(
         target_noise=values["target_noise"],
         spurious_noise=nu_e * values["spurious_noise"],
     )
-    return draw_splits(truth, n_samples, streams)
+    return frame.splits(truth, n_samples)
 
 
 def _given(**numbers: float | None) -> dict[str, float]:
-    """Those of the numbers that were given, checked; only the mean may be negative."""
+    """The numbers that are not None, checked; only the mean may be negative."""
     return {
         name: number(name, value, -np.inf if name == "invariant_mean" else 0)
         for name, value in numbers.items()
         if value is not None
     }
-
-
-def _effects_of_causes(
-    rngs: list[np.random.Generator], d_c: int, d_s: int, gains: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """W_e, standard normal, and no gains: the paper's model."""
-    maps = np.array([rng.standard_normal((d_s, d_c)) for rng in rngs])
-    return maps, np.zeros((len(rngs), d_s))
-
-
-def _effects_of_target(
-    rngs: list[np.random.Generator], d_c: int, d_s: int, gains: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """No W_e, and one gain an environment for all its spurious features: the variant."""
-    each = np.array([rng.uniform(*gains) for rng in rngs])
-    return np.zeros((len(rngs), d_s, d_c)), np.tile(each[:, None], d_s)

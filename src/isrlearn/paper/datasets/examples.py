@@ -1,4 +1,4 @@
-"""The published linear unit tests, as truths: constants in, a model to sample from out."""
+"""The published linear unit tests as models to sample from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import Moments
-from isrlearn.datasets.parameters import Streams, Use, interval, number, numbers
+from isrlearn.datasets.data import Splits
+from isrlearn.datasets.parameters import (
+    RandomState,
+    Streams,
+    Use,
+    integer,
+    interval,
+    mixing_matrix,
+    number,
+    numbers,
+)
 from isrlearn.datasets.truth import GaussianTruth, LinearTruth
 
 
@@ -23,24 +33,11 @@ class CausalRegressionTruth(LinearTruth):
               z_e = v W_{ys} + \eta, \qquad z_c \sim N(0, s_e^2 I)
 
     with standard normal noise of dimensions d_c and d_s.
-
-    Parameters
-    ----------
-    mixing : ndarray of shape (d, d)
-        R.
-    n_invariant : int
-        Dimension of z_c.
-    causes : ndarray of shape (d_c, d_c)
-        W_cy.
-    effects : ndarray of shape (d_c, d_s)
-        W_ys.
-    noise : ndarray of shape (E,)
-        s_e, the standard deviation of causes and target noise in each environment.
     """
 
-    causes: NDArray[np.float64]  # (d_c, d_c)
-    effects: NDArray[np.float64]  # (d_c, d_s)
-    noise: NDArray[np.float64]  # (E,)
+    causes: NDArray[np.float64]  # (d_c, d_c), W_cy
+    effects: NDArray[np.float64]  # (d_c, d_s), W_ys
+    noise: NDArray[np.float64]  # (E,), s_e: standard deviation of causes and target noise
 
     @property
     def spurious_means(self) -> NDArray[np.float64]:
@@ -75,29 +72,18 @@ class CausalRegressionTruth(LinearTruth):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CowsCamelsTruth(LinearTruth):
-    """Animals that are faint in the picture, and backgrounds that go with them, mostly.
+    """Animals that are faint in the image, and backgrounds that mostly agree with them.
 
     An animal a = +1 with probability `animal`, else -1; a background b = a with probability
     `agreement`, else -a. ``z_c = (a + noise) invariant_scale``, ``z_e = (b + noise)
     spurious_scale``; the label is 1 where the sum of z_c is positive.
-
-    Parameters
-    ----------
-    mixing : ndarray of shape (d, d)
-        R.
-    n_invariant : int
-        Dimension of z_c.
-    animal, agreement : ndarray of shape (E,)
-        The two probabilities in each environment.
-    invariant_scale, spurious_scale, noise : float
-        The scales, and the standard deviation of the noise before scaling.
     """
 
-    animal: NDArray[np.float64]  # (E,)
-    agreement: NDArray[np.float64]  # (E,)
+    animal: NDArray[np.float64]  # (E,) probabilities
+    agreement: NDArray[np.float64]  # (E,) probabilities
     invariant_scale: float
     spurious_scale: float
-    noise: float
+    noise: float  # standard deviation, before scaling
 
     @property
     def spurious_means(self) -> NDArray[np.float64]:
@@ -123,7 +109,7 @@ class CowsCamelsTruth(LinearTruth):
 
 @dataclass(frozen=True)
 class Frame:
-    """What all the unit tests share: the seed, the dimensions, the mixing."""
+    """What all unit tests share: the random streams, the dimensions, the mixing."""
 
     streams: Streams
     n_environments: int
@@ -131,13 +117,45 @@ class Frame:
     n_spurious: int
     mixing: NDArray[np.float64]  # (d, d)
 
-    def rng(self, e: int) -> np.random.Generator:
-        """The generator of the parameters of environment e."""
-        return self.streams.generator(Use.ENVIRONMENT, e)
+    @classmethod
+    def of(
+        cls,
+        random_state: RandomState,
+        n_environments: int,
+        n_invariant: int,
+        n_spurious: int,
+        scramble: bool,
+    ) -> Frame:
+        """The frame of a generator's parameters, checked."""
+        streams = Streams.of(random_state)
+        E = integer("n_environments", n_environments, 1)
+        d_c = integer("n_invariant", n_invariant, 1)
+        d_s = integer("n_spurious", n_spurious, 0)
+        kind = "orthogonal" if scramble else "identity"
+        mixing = mixing_matrix(kind, d_c + d_s, streams.generator(Use.MIXING))
+        return cls(streams, E, d_c, d_s, mixing)
+
+    @property
+    def shared(self) -> np.random.Generator:
+        """A new generator of the parameters that all environments share."""
+        return self.streams.generator(Use.SHARED)
+
+    def rngs(self, *path: int) -> list[np.random.Generator]:
+        """New generators of the parameters of each environment."""
+        each = range(self.n_environments)
+        return [self.streams.generator(Use.ENVIRONMENT, e, *path) for e in each]
+
+    def splits(self, truth: LinearTruth, n_samples: int | ArrayLike) -> Splits:
+        """Independent training and validation samples, and test samples with z_e permuted."""
+        return Splits(
+            truth.sample(n_samples, random_state=self.streams.child(Use.TRAIN)),
+            truth.sample(n_samples, random_state=self.streams.child(Use.VALIDATION)),
+            truth.sample(n_samples, random_state=self.streams.child(Use.TEST), permuted=True),
+        )
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of any truth."""
+        """The fields that all truths have."""
         return {"mixing": self.mixing, "n_invariant": self.n_invariant}
 
 
@@ -150,9 +168,9 @@ def causal_regression(
     """Example-1; noise of environments beyond those listed is 10 to a uniform exponent."""
     listed = numbers("noise", noise, low=0)
     low, high = interval("noise_exponents", noise_exponents)
-    drawn = [10.0 ** frame.rng(e).uniform(low, high) for e in range(frame.n_environments)]
+    drawn = [10.0 ** rng.uniform(low, high) for rng in frame.rngs()]
     d_c, d_s = frame.n_invariant, frame.n_spurious
-    rng = frame.streams.generator(Use.SHARED)
+    rng = frame.shared
     return CausalRegressionTruth(
         **frame.fields,
         causes=rng.standard_normal((d_c, d_c)) / d_c,
@@ -179,12 +197,7 @@ def cows_camels(
         interval("animal_range", animal_range, 0, 1),
         interval("agreement_range", agreement_range, 0, 1),
     ]
-    drawn = np.array(
-        [
-            [rng.uniform(low, high) for low, high in ranges]
-            for rng in map(frame.rng, range(frame.n_environments))
-        ]
-    )
+    drawn = np.array([[rng.uniform(*pair) for pair in ranges] for rng in frame.rngs()])
     return CowsCamelsTruth(
         **frame.fields,
         animal=_listed_first(animals, drawn[:, 0]),
@@ -217,12 +230,11 @@ def small_margin_variance(
     sigma_invariant: float = 0.1,
     sigma_spurious_range: tuple[float, float] = (0.1, 0.3),
 ) -> GaussianTruth:
-    """Example-3', with the spurious deviation drawn once an environment."""
+    """Example-3', with the spurious standard deviation drawn once per environment."""
     low, high = interval("sigma_spurious_range", sigma_spurious_range, 0)
     number("sigma_spurious_range[0]", low, 0, above=True)
-    # A stream of its own: at one seed the means are those of Example-3.
-    rngs = (frame.streams.generator(Use.ENVIRONMENT, e, 1) for e in range(frame.n_environments))
-    sigmas = np.array([rng.uniform(low, high) for rng in rngs])
+    # A separate stream, so that with the same seed the means are those of Example-3.
+    sigmas = np.array([rng.uniform(low, high) for rng in frame.rngs(1)])
     return _opposite_classes(frame, margin, spurious_scale, sigma_invariant, sigmas)
 
 
@@ -236,8 +248,7 @@ def _opposite_classes(
     """Two equally frequent classes with opposite means."""
     mu_c = np.full(frame.n_invariant, number("margin", margin, 0))
     scale = number("spurious_scale", spurious_scale, 0)
-    rngs = map(frame.rng, range(frame.n_environments))
-    mu_e = scale * np.array([rng.standard_normal(frame.n_spurious) for rng in rngs])
+    mu_e = scale * np.array([rng.standard_normal(frame.n_spurious) for rng in frame.rngs()])
     return GaussianTruth(
         **frame.fields,
         class_priors=np.array([0.5, 0.5]),
