@@ -85,8 +85,8 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 def reading(path: Path) -> Iterator[None]:
     """Name the file in every error, and turn whatever a parser raises into a TableError.
 
-    Parsers raise any exception on a damaged file, including MemoryError for a false size; this is
-    the one place where all of them mean "this file is bad".
+    Parsers raise any exception on a damaged file; this is the one place where all of them mean
+    "this file is bad".
     """
     try:
         yield
@@ -97,6 +97,9 @@ def reading(path: Path) -> Iterator[None]:
         raise TableError(str(error) if named else f"{path}: {error}") from error.__cause__
     except FileNotFoundError:
         raise TableError(f"{path}: there is no such file") from None
+    except MemoryError as error:
+        hint = "choose fewer features, or read a .npy, .parquet or .zarr file with stream=True"
+        raise TableError(f"{path}: {error}; {hint}") from None
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         reason = "".join(c if c.isprintable() else "?" for c in reason)

@@ -15,12 +15,19 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import __version__
+from isrlearn.core.rows import ArraySource
 from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.files import atomic_write
 from isrlearn.io.model import ModelFile, as_json
 
-#: Old enough for runtimes of recent years, new enough for every operator used.
-_OPSET, _IR = 17, 8
+#: Types of labels in ONNX, and how its library takes them, by the kind of a NumPy type.
+_ONNX_LABELS: dict[str, tuple[str, Any]] = {
+    "b": ("int64", np.int64),
+    "i": ("int64", np.int64),
+    "u": ("int64", np.int64),
+    "f": ("double", np.float64),
+    "U": ("string", object),
+}
 
 
 def export_model(
@@ -95,8 +102,8 @@ def affine_map(estimator: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]
     unit = np.eye(estimator.n_features_in_)
     if estimator.output == "same":
         return estimator.eraser_.fold(unit, 0.0)
-    coef = np.ascontiguousarray(estimator.transform(unit).T)  # without an intercept
-    return coef, np.zeros(len(coef))
+    coef = estimator.transform(ArraySource(unit)).T  # without an intercept
+    return np.ascontiguousarray(coef), np.zeros(len(coef))
 
 
 def _notes(estimator: Any, names: Sequence[str] | None) -> dict[str, str]:
@@ -140,16 +147,15 @@ def _plain(labels: NDArray) -> NDArray:
 def _torch(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
     coef, intercept = affine_map(estimator)
     state = {"weight": np.ascontiguousarray(coef, dtype), "bias": intercept.astype(dtype)}
-    if path.suffix.lower() == ".safetensors":
+    suffix = path.suffix.lower()
+    if suffix == ".safetensors":
         return safetensors.numpy.save(state, {"format": "pt", **notes})
-    if path.suffix.lower() not in (".pt", ".pth"):
+    if suffix not in (".pt", ".pth"):
         raise ValueError(f"a torch state must end in .safetensors, .pt or .pth; got {str(path)!r}")
     try:
         import torch
     except ImportError:
-        raise ImportError(
-            'a .pt file needs torch: pip install "isrlearn[torch]", or write .safetensors'
-        ) from None
+        raise ImportError('a .pt file needs torch: pip install "isrlearn[torch]"') from None
     file = BytesIO()
     torch.save({name: torch.from_numpy(array) for name, array in state.items()}, file)
     return file.getvalue()
@@ -158,72 +164,45 @@ def _torch(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -
 def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
     try:
         import onnx
+        import onnx.parser
     except ImportError:
         raise ImportError('ONNX needs onnx: pip install "isrlearn[onnx]"') from None
-    nodes, constants, outputs = _graph(estimator, dtype)
-    helper = onnx.helper
-
-    def declared(name: str, kind: np.dtype, *shape: str | int) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(kind), shape)
-
-    graph = helper.make_graph(
-        [helper.make_node(operator, *ends, **options) for operator, *ends, options in nodes],
-        "isrlearn",
-        [declared("X", dtype, "rows", estimator.n_features_in_)],
-        [declared(*output) for output in outputs],
-        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    opsets = [helper.make_opsetid("", _OPSET)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR)
-    model.producer_name = "isrlearn"
-    helper.set_model_props(model, notes)
-    onnx.checker.check_model(model)
-    return model.SerializeToString()
-
-
-def _graph(estimator: Any, dtype: np.dtype) -> tuple[list[Any], dict[str, NDArray], list[Any]]:
-    """Nodes, constants and outputs of the ONNX graph: a product, and what follows it."""
     coef, intercept = affine_map(estimator)
     constants: dict[str, NDArray] = {}
-    nodes: list[Any] = []
-    outputs: list[Any] = []
     if not hasattr(estimator, "coef_"):
-        product, outputs = "features", [("features", dtype, "rows", len(coef))]
+        product, outputs, nodes = "features", f"R[rows, {len(coef)}] features", ""
     elif not hasattr(estimator, "classes_"):
-        product, outputs = "column", [("prediction", dtype, "rows")]
-        constants["axis"] = np.array([1])
-        nodes = [("Squeeze", ["column", "axis"], ["prediction"], {})]
+        product, outputs = "column", "R[rows] prediction"
+        constants["axis"], nodes = np.array([1]), "prediction = Squeeze (column, axis)"
     else:
         product, K = "logits", len(estimator.classes_)
         if K == 2:
             # Logits 0 and s: their softmax are the probabilities, and a tie is the first class.
             coef = np.concatenate([np.zeros_like(coef), coef])
             intercept = np.concatenate([np.zeros_like(intercept), intercept])
-        constants["classes"] = _onnx_labels(estimator.classes_)
-        nodes = [
-            ("ArgMax", ["logits"], ["code"], {"axis": 1, "keepdims": 0}),
-            ("Gather", ["classes", "code"], ["label"], {"axis": 0}),
-        ]
-        outputs = [
-            ("label", constants["classes"].dtype, "rows"),
-            ("logits", dtype, "rows", K),
-        ]
+        classes = _plain(estimator.classes_)
+        kind, stored = _ONNX_LABELS[classes.dtype.kind]
+        constants["classes"] = classes.astype(stored)
+        outputs = f"{kind}[rows] label, R[rows, {K}] logits"
+        nodes = """code = ArgMax <axis = 1, keepdims = 0> (logits)
+                   label = Gather <axis = 0> (classes, code)"""
         if hasattr(estimator, "predict_proba"):
-            nodes.append(("Softmax", ["logits"], ["probabilities"], {"axis": 1}))
-            outputs.append(("probabilities", dtype, "rows", K))
+            outputs += f", R[rows, {K}] probabilities"
+            nodes += "probabilities = Softmax <axis = 1> (logits)"
+    text = f"""
+        <ir_version: 8, opset_import: ["": 17], producer_name: "isrlearn">
+        isrlearn (R[rows, {estimator.n_features_in_}] X) => ({outputs}) {{
+            {product} = Gemm <transB = 1> (X, weight, bias)
+            {nodes}
+        }}"""
+    real = "float" if dtype == np.float32 else "double"
+    model = onnx.parser.parse_model(text.replace("R[", f"{real}["))
     constants |= {"weight": coef.astype(dtype), "bias": intercept.astype(dtype)}
-    gemm = ("Gemm", ["X", "weight", "bias"], [product], {"transB": 1})
-    return [gemm, *nodes], constants, outputs
-
-
-def _onnx_labels(classes: NDArray) -> NDArray:
-    """Classes in the types of ONNX: integers, floats or text."""
-    kinds = set(map(type, classes.tolist()))
-    if kinds <= {bool, int}:
-        return classes.astype(np.int64)
-    return (
-        classes.astype(np.float64) if kinds <= {int, float} else classes.astype(str).astype(object)
-    )
+    for name, array in constants.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    onnx.helper.set_model_props(model, notes)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
 
 
 _CONTENT: dict[str, Callable[[Any, np.dtype, dict[str, str], Path], bytes]] = {

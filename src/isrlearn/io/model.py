@@ -45,8 +45,6 @@ class ModelFile:
         Versions of the libraries that wrote the file.
     sha256 : str
         Digest of everything else in the file.
-    schema : int
-        Version of the file's content.
 
     Examples
     --------
@@ -61,13 +59,14 @@ class ModelFile:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     sha256: str = ""
-    schema: int = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
         """What is known about the model in numbers and text, ready for JSON."""
-        estimator, known = self.estimator, vars(self)
-        record: dict[str, Any] = {"estimator": type(estimator).__name__}
-        record["parameters"] = {k: _brief(v) for k, v in estimator.get_params(False).items()}
+        estimator = self.estimator
+        parameters = estimator.get_params(deep=False)
+        if isinstance(parameters.get("head"), tuple):
+            parameters["head"] = f"given, {np.shape(parameters['head'][0])}"
+        record = {"estimator": type(estimator).__name__, "parameters": parameters}
         if hasattr(estimator, "eraser_"):
             moments, test = estimator.moments_, estimator.rank_test_
             unlabelled = moments.unlabelled
@@ -81,7 +80,7 @@ class ModelFile:
                 "spectrum": estimator.spectrum_,
                 "rank_test": test and vars(test),
             }
-        return as_json(record | {k: v for k, v in known.items() if k != "estimator"})
+        return as_json(vars(self) | record)
 
 
 def save(
@@ -131,13 +130,8 @@ def save(
         "feature_names": None if names is None else _checked_names(list(names), estimator),
         "named": own is not None,
         "metadata": as_json(dict(metadata or {})),
-        "versions": {
-            "isrlearn": __version__,
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-            "scipy": scipy.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": {"isrlearn": __version__, "python": platform.python_version()}
+        | {library.__name__: library.__version__ for library in (np, scipy, sklearn)},
     }
     text = json.dumps(record | {"sha256": _digest(arrays, record)})
     # One key only: safetensors writes several in any order.
@@ -243,17 +237,14 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
 
 
 def _read_json(text: str | bytes) -> dict[str, Any]:
-    """A JSON object in which each key is there once and each number is finite."""
+    """A JSON object in which each key is there once."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) != len(pairs):
             raise ModelFileError("a key is there twice in the header")
         return dict(pairs)
 
-    def refuse(name: str) -> float:
-        raise ModelFileError(f"{name} is not a number")
-
-    found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+    found = json.loads(text, object_pairs_hook=once)
     if not isinstance(found, dict):
         raise ModelFileError("the header is not a JSON object")
     return found
@@ -273,9 +264,7 @@ def _other_kind(start: bytes, size: int) -> str:
 
 def _checked_names(names: list[str], estimator: Any) -> list[str]:
     d = estimator.n_features_in_
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ModelFileError("feature names must be strings")
-    if not len(names) == len(set(names)) == d:
+    if not all(isinstance(name, str) for name in names) or not len(names) == len(set(names)) == d:
         raise ModelFileError(f"there must be {d} distinct feature names; got {len(names)}")
     return names
 
@@ -283,7 +272,7 @@ def _checked_names(names: list[str], estimator: Any) -> list[str]:
 def _digest(arrays: Arrays, record: dict[str, Any]) -> str:
     """SHA-256 of record and arrays, wherever they are in the file."""
     table = [[name, str(arrays[name].dtype), list(arrays[name].shape)] for name in sorted(arrays)]
-    sha = hashlib.sha256(json.dumps([record, table], allow_nan=False).encode())
+    sha = hashlib.sha256(json.dumps([record, table]).encode())
     for name in sorted(arrays):
         sha.update(arrays[name].data)
     return sha.hexdigest()
@@ -305,11 +294,4 @@ def as_json(value: Any) -> Any:
         return [as_json(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def _brief(value: Any) -> Any:
-    """A parameter as one line."""
-    if isinstance(value, tuple):
-        return f"given, {np.shape(value[0])}"
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -22,7 +22,6 @@ from isrlearn.io._formats import (
     Source,
     TextTable,
     as_labels,
-    check_room,
     mapped,
 )
 from isrlearn.io._parquet import ParquetTable
@@ -155,7 +154,6 @@ def read_table(
         X, own = source.read(chosen, inside if holder is source else [])
         found |= own
         if isinstance(X, Rows) and not stream:
-            check_room(len(X) * X.shape[1] * X.dtype.itemsize)
             X = X[:]
         for role, name in roles.items():
             _check_labels(X, found.get(str(name)), role)
