@@ -23,19 +23,6 @@ Task = Literal["classification", "regression"]
 class Panel:
     """A data set of a figure.
 
-    Parameters
-    ----------
-    title : str
-        Title of the panel.
-    make : callable
-        ``make(n_environments=, n_samples=, random_state=)`` returns the splits.
-    task : {"classification", "regression"}
-        Kind of target.
-    n_spurious : int
-        Dimension of the spurious features, which is passed to the methods.
-    n_classes : int
-        Number of classes; 1 for regression.
-
     Examples
     --------
     >>> panel = EXPERIMENTS["linear-unit-tests"].panels["3s'"]
@@ -44,32 +31,15 @@ class Panel:
     """
 
     title: str
-    make: Callable[..., Splits]
+    make: Callable[..., Splits]  # make(n_environments=, n_samples=, random_state=)
     task: Task
-    n_spurious: int
-    n_classes: int = 1
+    n_spurious: int  # dimension of the spurious features, which is passed to the methods
+    n_classes: int = 1  # 1 for regression
 
 
 @dataclass(frozen=True)
 class Experiment:
     """A figure of the paper: data sets, and the methods run by default.
-
-    Parameters
-    ----------
-    title : str
-        Heading of the page of tables.
-    panels : mapping of str to Panel
-        Data sets by name.
-    datasets : tuple of str
-        Names of the data sets run by default.
-    methods : tuple of str
-        Names of the methods run by default.
-    published_methods : tuple of str
-        Names of the methods run by default when baselines are optimised as published.
-    quantity : str
-        Name of the error.
-    log : bool
-        Whether errors are drawn on a logarithmic axis.
 
     Examples
     --------
@@ -77,13 +47,13 @@ class Experiment:
     ('2', '2s', '3', '3s', "3'", "3s'")
     """
 
-    title: str
-    panels: Mapping[str, Panel]
-    datasets: tuple[str, ...]
-    methods: tuple[str, ...]
-    published_methods: tuple[str, ...]
+    title: str  # heading of the page of tables
+    panels: Mapping[str, Panel]  # by name
+    datasets: tuple[str, ...]  # panels run by default
+    methods: tuple[str, ...]  # methods run by default
+    published_methods: tuple[str, ...]  # the same when baselines are optimised as published
     quantity: str = "Test error"
-    log: bool = False
+    log: bool = False  # whether errors are drawn on a logarithmic axis
 
     def default_methods(self, optimizer: str) -> tuple[str, ...]:
         """Methods run by default with an optimizer."""

@@ -19,6 +19,7 @@ BOTH = frozenset({"classification", "regression"})
 CLASSIFICATION = frozenset({"classification"})
 REGRESSION = frozenset({"regression"})
 
+#: From the number of trials to their hyper-parameters.
 Trials = Callable[[int], list[dict[str, Any]]]
 
 
@@ -26,25 +27,8 @@ Trials = Callable[[int], list[dict[str, Any]]]
 class Method:
     """A method of the benchmarks.
 
-    Parameters
-    ----------
-    label : str
-        Name in tables and figures.
-    build : callable
-        ``build(panel, n_environments)`` returns an estimator with the panel's number of spurious
-        dimensions, if it has such a parameter.
-    tasks : frozenset of str
-        Supported tasks.
-    trials : mapping of str to callable
-        For each way to optimise the method, a function from the number of trials to the
-        hyper-parameters to try.
-    oracle : bool
-        Whether the method is trained on data whose spurious features are permuted.
-    cells : str or None
-        The method whose cells this one shows, if not its own; they differ in `chosen_by` then.
-    chosen_by : {"validation", "value"}
-        The error by which hyper-parameters are chosen: on the validation split, or on the test
-        split, which bounds what any choice could reach.
+    Hyper-parameters are chosen by the validation error, or by the test error (``value``), which
+    bounds what any choice could reach.
 
     Examples
     --------
@@ -52,12 +36,12 @@ class Method:
     ('IRMv1', ['converged', 'published'])
     """
 
-    label: str
-    build: Callable[[Panel, int], Any]
+    label: str  # in tables and figures
+    build: Callable[[Panel, int], Any]  # from panel and number of environments to an estimator
     tasks: frozenset[str]
-    trials: Mapping[str, Trials]
-    oracle: bool = False
-    cells: str | None = None
+    trials: Mapping[str, Trials]  # hyper-parameters to try, for each way to optimise the method
+    oracle: bool = False  # whether it is trained on data whose spurious features are permuted
+    cells: str | None = None  # the method whose cells are shown, if not its own
     chosen_by: Literal["validation", "value"] = "validation"
 
     def optimized(self, wanted: str) -> str:

@@ -61,18 +61,9 @@ EXPERIMENT = "partial-labels"
 
 @dataclass(frozen=True)
 class LabelsPlan:
-    """What is run: data sets, methods, fractions of labels, draws.
+    """What is run: data sets, methods, fractions of the training rows with labels, draws.
 
     A draw is a seed of the data and of the rows whose environment is known.
-
-    Parameters
-    ----------
-    datasets, methods : tuple of str
-        Names.
-    fractions : tuple of float
-        Fractions of the training rows whose environment is known, in (0, 1].
-    n_draws : int
-        Number of draws.
 
     Examples
     --------
@@ -114,19 +105,6 @@ class LabelsPlan:
 class Curve:
     """A point of a curve: mean accuracy over draws at one fraction of labels.
 
-    Parameters
-    ----------
-    dataset, method, score : str
-        Names.
-    fraction : float
-        Fraction of the rows whose environment is known.
-    n_draws : int
-        Number of draws.
-    mean, half_width : float
-        Mean accuracy and half its 95 % interval by Student's t (NaN for one draw).
-    change, change_half_width : float
-        The same for the difference from all labels, draw by draw; NaN where those were not run.
-
     Examples
     --------
     >>> Curve("digits", "isr", "average", 0.1, 20, 0.8, 0.01, -0.02, 0.01).shown
@@ -139,8 +117,8 @@ class Curve:
     fraction: float
     n_draws: int
     mean: float
-    half_width: float
-    change: float
+    half_width: float  # half the 95 % interval of the mean by Student's t; NaN for one draw
+    change: float  # mean difference from all labels, draw by draw; NaN where those were not run
     change_half_width: float
 
     @property
@@ -180,20 +158,10 @@ def curves(records: Iterable[Record]) -> list[Curve]:
 
 @dataclass(frozen=True)
 class LabelsResult:
-    """The result of a run.
-
-    Parameters
-    ----------
-    plan : LabelsPlan
-        What was run.
-    records : list of Record
-        Errors, one minus the accuracy, of every cell.
-    failures : list of Failure
-        Cells that raised an error.
-    """
+    """The result of a run."""
 
     plan: LabelsPlan
-    records: list[Record]
+    records: list[Record]  # errors: one minus the accuracy
     failures: list[Failure]
 
     @property

@@ -33,23 +33,15 @@ WITHIN = 3.0  # standard errors of the difference
 class Published:
     """A published test error and its hyper-parameters.
 
-    Parameters
-    ----------
-    mean, std : float
-        Mean over 50 seeds and the environments; standard deviation over seeds in one
-        environment, averaged over environments.
-    parameters : mapping of str to float
-        Hyper-parameters under their published names.
-
     Examples
     --------
     >>> published_results()["3s", "oracle", 2].mean < 0.014
     True
     """
 
-    mean: float
-    std: float
-    parameters: Mapping[str, float]
+    mean: float  # over 50 seeds and the environments
+    std: float  # over seeds in one environment, averaged over environments
+    parameters: Mapping[str, float]  # by their published names
 
 
 PublishedResults: TypeAlias = Mapping[tuple[str, str, int], Published]
@@ -109,17 +101,6 @@ def published_cell(dataset: str, method: str, n_environments: int) -> Published:
 class Comparison:
     """Our mean and the published one.
 
-    Parameters
-    ----------
-    dataset, method : str
-        Names of the panel and the method.
-    n_environments : int
-        Number of environments.
-    ours, published : float
-        The two means.
-    standard_error : float
-        Standard error of their difference.
-
     Examples
     --------
     >>> Comparison("3s", "erm", 2, 0.5, 0.49, 0.005).z
@@ -131,7 +112,7 @@ class Comparison:
     n_environments: int
     ours: float
     published: float
-    standard_error: float
+    standard_error: float  # of the difference
 
     @property
     def z(self) -> float:

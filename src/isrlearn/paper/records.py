@@ -34,23 +34,6 @@ class RecordError(ValueError):
 class CellKey:
     """What was run: one method on one data set, at one number of environments and one seed.
 
-    Parameters
-    ----------
-    dataset : str
-        The panel, such as ``"3s'"`` or ``"k=3"``.
-    method : str
-        Name of the method.
-    n_environments : int
-        Number of training environments.
-    seed : int
-        Seed of the data and of the method's initial weights.
-    optimizer : {"converged", "published"}
-        How the method was optimised.
-    parameters : mapping
-        Hyper-parameters of the method.
-    options : mapping
-        Everything else that determines the result, such as the sample size.
-
     Examples
     --------
     >>> a = CellKey("3s", "erm", 2, 0, "converged", {}, {"n_samples": 100})
@@ -59,13 +42,13 @@ class CellKey:
     (False, 16)
     """
 
-    dataset: str
+    dataset: str  # the panel, such as "3s'" or "k=3"
     method: str
     n_environments: int
-    seed: int
-    optimizer: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int  # of the data and of the method's initial weights
+    optimizer: str  # "converged" or "published"; on real data, the objective of the network
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the method
+    options: Mapping[str, Any] = field(default_factory=dict)  # what else determines the result
 
     @property
     def id(self) -> str:
@@ -77,13 +60,6 @@ class CellKey:
 @dataclass(frozen=True)
 class Failure:
     """A cell that raised an error; it is not recorded, so that the next run tries it again.
-
-    Parameters
-    ----------
-    key : CellKey
-        The cell.
-    message : str
-        Type and text of the error.
 
     Examples
     --------
@@ -104,23 +80,7 @@ class Failure:
 class Record:
     """The outcome of one cell.
 
-    Parameters
-    ----------
-    key : CellKey
-        What was run.
-    value : float
-        Mean test error (classification error or mean squared error) over the environments;
-        infinite if the method diverged.
-    validation : float
-        The same on the validation split, by which hyper-parameters are chosen.
-    per_environment : list of float
-        Test error in each environment.
-    seconds : float
-        Duration of the fit.
-    warnings : list of str
-        Distinct warnings of the fit.
-    versions : mapping
-        Versions of isrlearn and of the packages it computes with.
+    Errors are classification errors or mean squared errors; infinite if the method diverged.
 
     Examples
     --------
@@ -131,12 +91,12 @@ class Record:
     """
 
     key: CellKey
-    value: float
-    validation: float
-    per_environment: list[float]
-    seconds: float
-    warnings: list[str] = field(default_factory=list)
-    versions: Mapping[str, str] = field(default_factory=dict)
+    value: float  # mean test error over the environments
+    validation: float  # the same on the validation split, by which hyper-parameters are chosen
+    per_environment: list[float]  # test errors
+    seconds: float  # duration of the fit
+    warnings: list[str] = field(default_factory=list)  # distinct ones of the fit
+    versions: Mapping[str, str] = field(default_factory=dict)  # of isrlearn and its dependencies
 
     def line(self) -> str:
         """One line of JSON, without the newline; null stands for an infinite error."""

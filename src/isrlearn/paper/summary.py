@@ -28,25 +28,7 @@ __all__ = [
 class Summary:
     """Test error of one method on one data set at one number of environments, over seeds.
 
-    Parameters
-    ----------
-    dataset, method : str
-        Names of the panel and of the method.
-    n_environments, n_seeds : int
-        Number of environments and of seeds.
-    mean, median, std : float
-        Statistics of the test error over seeds; `std` has ``n_seeds - 1`` in its denominator.
-    half_width : float
-        Half the 95 % interval of the mean by Student's t; NaN for one seed.
-    std_environment : float
-        Standard deviation over seeds of the error in one environment, averaged over the
-        environments, as in the published results.
-    excess_mean, excess_median : float
-        Mean and median of the error minus the oracle's on the same data; NaN without an oracle.
-    warned : int
-        Number of seeds whose fit warned.
-    seconds : float
-        Median duration of a fit.
+    The excess is the error minus the oracle's on the same data; NaN without an oracle.
 
     Examples
     --------
@@ -63,13 +45,13 @@ class Summary:
     n_seeds: int
     mean: float
     median: float
-    std: float
-    half_width: float
-    std_environment: float
+    std: float  # with n_seeds - 1 in the denominator
+    half_width: float  # half the 95 % interval of the mean by Student's t; NaN for one seed
+    std_environment: float  # over seeds in one environment, averaged over environments
     excess_mean: float
     excess_median: float
-    warned: int
-    seconds: float
+    warned: int  # number of seeds whose fit warned
+    seconds: float  # median duration of a fit
 
 
 def excess_errors(records: Iterable[Record]) -> dict[str, float]:

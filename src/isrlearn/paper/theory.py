@@ -35,17 +35,8 @@ N_INVARIANT = 5
 class Complexity:
     """Number of environments an algorithm needs to recover the spurious subspace.
 
-    Parameters
-    ----------
-    algorithm : str
-        Name of the algorithm.
-    n_spurious, n_classes : int
-        Spurious dimensions and classes; regression has one class.
-    bound : int
-        The number that suffices according to the theorem.
-    paper, pooled : int or None
-        The smallest number at which the published and the pooled form recovered the subspace in
-        every repetition; None if there is none up to two above the bound.
+    The measured numbers are the smallest ones at which the published and the pooled form recovered
+    the subspace in every repetition; None if there is none up to two above the bound.
 
     Examples
     --------
@@ -58,8 +49,8 @@ class Complexity:
 
     algorithm: str
     n_spurious: int
-    n_classes: int
-    bound: int
+    n_classes: int  # 1 for regression
+    bound: int  # of the theorem
     paper: int | None
     pooled: int | None
 

@@ -18,28 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from isrlearn.paper.baselines.erm import (
-    ERMClassifier,
-    ERMRegressor,
-    GroupDROClassifier,
-    GroupDRORegressor,
-    IBERMClassifier,
-    IBERMRegressor,
-    ReweightedClassifier,
-    ReweightedRegressor,
-)
-from isrlearn.paper.baselines.invariance import (
-    ANDMaskClassifier,
-    ANDMaskRegressor,
-    IBIRMClassifier,
-    IBIRMRegressor,
-    IGAClassifier,
-    IGARegressor,
-    IRMv1Classifier,
-    IRMv1Regressor,
-    VRExClassifier,
-    VRExRegressor,
-)
+from isrlearn.paper.baselines import erm, invariance
 from isrlearn.paper.baselines.linear import LinearBaseline
 from isrlearn.validation import check_choice
 
@@ -100,30 +79,23 @@ _ADAM = {
 _IRM = {"penalty": Range(0.9, _one_minus_power, -3, -0.3)}
 _BOTTLENECK = {"bottleneck": Range(0.1, _one_minus_power, -2, 0)}
 
-#: Classifier, regressor, and ranges in the order in which the published trials draw them.
-_ALGORITHMS: dict[str, tuple[type[LinearBaseline], type[LinearBaseline], dict[str, Range]]] = {
-    "ERM": (ERMClassifier, ERMRegressor, _ADAM),
-    "Oracle": (ERMClassifier, ERMRegressor, _ADAM),
-    "IRMv1": (IRMv1Classifier, IRMv1Regressor, _ADAM | _IRM),
-    "IGA": (IGAClassifier, IGARegressor, _ADAM | {"penalty": Range(1e3, _power, 1, 5)}),
-    "ANDMask": (
-        ANDMaskClassifier,
-        ANDMaskRegressor,
-        {
-            "learning_rate": Range(1e-3, _power, -4, 0),
-            "weight_decay": Range(0.0, _power, -5, 0),
-            "agreement": Range(0.9, float, 0.8, 1.0),
-        },
-    ),
-    "Reweighted": (ReweightedClassifier, ReweightedRegressor, _ADAM),
-    "GroupDRO": (
-        GroupDROClassifier,
-        GroupDRORegressor,
-        _ADAM | {"step": Range(1e-2, _power, -3, -1)},
-    ),
-    "VREx": (VRExClassifier, VRExRegressor, _ADAM | {"penalty": Range(10.0, _power, -1, 5)}),
-    "IBERM": (IBERMClassifier, IBERMRegressor, _ADAM | _BOTTLENECK),
-    "IBIRM": (IBIRMClassifier, IBIRMRegressor, _ADAM | _IRM | _BOTTLENECK),
+#: Ranges by algorithm, in the order in which the published trials draw them. The estimators are
+#: called by the algorithm's name followed by "Classifier" or "Regressor".
+_SPACES: dict[str, dict[str, Range]] = {
+    "ERM": _ADAM,
+    "Oracle": _ADAM,
+    "IRMv1": _ADAM | _IRM,
+    "IGA": _ADAM | {"penalty": Range(1e3, _power, 1, 5)},
+    "ANDMask": {
+        "learning_rate": Range(1e-3, _power, -4, 0),
+        "weight_decay": Range(0.0, _power, -5, 0),
+        "agreement": Range(0.9, float, 0.8, 1.0),
+    },
+    "Reweighted": _ADAM,
+    "GroupDRO": _ADAM | {"step": Range(1e-2, _power, -3, -1)},
+    "VREx": _ADAM | {"penalty": Range(10.0, _power, -1, 5)},
+    "IBERM": _ADAM | _BOTTLENECK,
+    "IBIRM": _ADAM | _IRM | _BOTTLENECK,
 }
 
 
@@ -141,10 +113,9 @@ def search_space(algorithm: str) -> dict[str, Range]:
     >>> list(search_space("IRMv1"))
     ['learning_rate', 'weight_decay', 'penalty']
     """
-    if algorithm not in _ALGORITHMS:
-        known = ", ".join(_ALGORITHMS)
-        raise ValueError(f"no baseline is called {algorithm!r}; there are {known}.")
-    return dict(_ALGORITHMS[algorithm][2])
+    if algorithm not in _SPACES:
+        raise ValueError(f"no baseline is called {algorithm!r}; there are {', '.join(_SPACES)}.")
+    return dict(_SPACES[algorithm])
 
 
 def make_baseline(
@@ -168,8 +139,10 @@ def make_baseline(
     """
     search_space(algorithm)  # raises for an unknown name
     check_choice("task", task, ("classification", "regression"))
-    classifier, regressor, _ = _ALGORITHMS[algorithm]
-    return (classifier if task == "classification" else regressor)(**parameters)
+    name = "ERM" if algorithm == "Oracle" else algorithm
+    name += "Classifier" if task == "classification" else "Regressor"
+    kind: type[LinearBaseline] = getattr(erm, name, None) or getattr(invariance, name)
+    return kind(**parameters)
 
 
 def published_trials(algorithm: str) -> list[dict[str, float]]:

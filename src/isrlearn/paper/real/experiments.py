@@ -8,12 +8,11 @@ from typing import Any
 
 from isrlearn.datasets import load_law_school
 from isrlearn.paper.datasets import load_fashion_on_photos, load_mc_cmnist, load_rcfmnist
-from isrlearn.paper.real.encoders import efficientnet_lite0
-from isrlearn.paper.real.experiment import Experiment
 from isrlearn.paper.real.features import TrainedFeatures, mapped, trained_features
 from isrlearn.paper.real.folders import CELEBA, CLIP, MULTINLI, WATERBIRDS, probe_rule
 from isrlearn.paper.real.methods import Rule
-from isrlearn.paper.real.networks import convolutional, perceptron
+from isrlearn.paper.real.networks import convolutional, efficientnet_lite0, perceptron
+from isrlearn.paper.real.tables import Experiment
 
 __all__ = ["REAL"]
 

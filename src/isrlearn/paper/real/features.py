@@ -32,15 +32,10 @@ Reader = Callable[[NDArray], Any]
 
 @dataclass(frozen=True, eq=False)
 class TrainedFeatures:
-    """Features of training, validation and test samples, and the head trained on them.
+    """Features of training, validation and test samples, and the network's last layer.
 
-    Parameters
-    ----------
-    splits : Splits
-        Features, labels and environments.
-    head : (coef, intercept) or None
-        The network's last layer: one row of coefficients per sorted class, or one row for
-        regression. None for an encoder that was not trained on these labels.
+    The head has one row of coefficients per sorted class, or one row for regression. It is None
+    for an encoder that was not trained on these labels.
 
     Examples
     --------
@@ -50,7 +45,7 @@ class TrainedFeatures:
     """
 
     splits: Splits
-    head: tuple[NDArray, NDArray] | None
+    head: tuple[NDArray, NDArray] | None  # coef, intercept
 
 
 def mapped(splits: Splits, change: Callable[[NDArray], NDArray]) -> Splits:

@@ -12,11 +12,10 @@ from typing import Any
 
 from isrlearn.datasets import Splits, load_features
 from isrlearn.paper.datasets import load_celeba, load_multinli, load_waterbirds
-from isrlearn.paper.real.encoders import ENCODERS
-from isrlearn.paper.real.experiment import Experiment
 from isrlearn.paper.real.features import TrainedFeatures, mapped, trained_features
 from isrlearn.paper.real.methods import Rule
-from isrlearn.paper.real.networks import network_for
+from isrlearn.paper.real.networks import ENCODERS, network_for
+from isrlearn.paper.real.tables import Experiment
 
 __all__ = ["CELEBA", "CLIP", "HEADS", "MULTINLI", "WATERBIRDS", "probe_rule"]
 

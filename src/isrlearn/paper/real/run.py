@@ -12,12 +12,18 @@ from typing import Any
 from isrlearn.metrics import group_report
 from isrlearn.paper.evaluate import fitted
 from isrlearn.paper.plan import check_names
-from isrlearn.paper.real.experiment import Experiment
 from isrlearn.paper.real.experiments import REAL
 from isrlearn.paper.real.features import TrainedFeatures, cached_features
 from isrlearn.paper.real.folders import HEADS
 from isrlearn.paper.real.methods import METHODS
-from isrlearn.paper.real.tables import SCORES, CellScore, cell_scores, csv_of_cells, score_tables
+from isrlearn.paper.real.tables import (
+    SCORES,
+    CellScore,
+    Experiment,
+    cell_scores,
+    csv_of_cells,
+    score_tables,
+)
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
 from isrlearn.paper.runner import complete, terminated_as_interrupted
 from isrlearn.paper.tables import Table, markdown, result_dict, write_files
@@ -27,20 +33,7 @@ __all__ = ["RealPlan", "RealResult", "run_real", "write_real"]
 
 @dataclass(frozen=True)
 class RealPlan:
-    """Which part of an experiment is run, with which options.
-
-    Parameters
-    ----------
-    experiment : str
-        A name in `REAL`.
-    n_seeds : int, optional
-        Number of seeds; default: the experiment's.
-    trained_with, methods : tuple of str, optional
-        Rows and columns; default: all.
-    options : mapping
-        Changes to the options of the experiment.
-    full : bool, default=False
-        Use the paper's sizes instead of those for a small machine.
+    """Which part of an experiment is run, with which options; None stands for the default.
 
     Examples
     --------
@@ -49,12 +42,12 @@ class RealPlan:
     4
     """
 
-    experiment: str
+    experiment: str  # name in REAL
     n_seeds: int | None = None
-    trained_with: tuple[str, ...] | None = None
-    methods: tuple[str, ...] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    full: bool = False
+    trained_with: tuple[str, ...] | None = None  # rows
+    methods: tuple[str, ...] | None = None  # columns
+    options: Mapping[str, Any] = field(default_factory=dict)  # changes to the defaults
+    full: bool = False  # use the paper's sizes instead of those for a small machine
 
     def __post_init__(self) -> None:
         check_names("experiment", [self.experiment], REAL)
@@ -97,20 +90,10 @@ class RealPlan:
 
 @dataclass(frozen=True)
 class RealResult:
-    """The result of a run.
-
-    Parameters
-    ----------
-    plan : RealPlan
-        What was run.
-    records : list of Record
-        Errors, one for each score of a method on a network.
-    failures : list of Failure
-        Cells that raised an error.
-    """
+    """The result of a run."""
 
     plan: RealPlan
-    records: list[Record]
+    records: list[Record]  # errors, one for each score of a method on a network
     failures: list[Failure]
 
     @property

@@ -1,4 +1,4 @@
-"""Scores over seeds, and tables in the layout of the paper with its numbers beside ours.
+"""Tables of the paper: what they compare, their scores over seeds, and the paper's own numbers.
 
 ``paper_tables.csv`` holds the paper's tables of real data sets, of CLIP, MC-CMNIST, RCFMNIST and
 Law School as printed: percentages for accuracies, mean and standard deviation over seeds.
@@ -9,16 +9,16 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from isrlearn.metrics import GroupReport
-from isrlearn.paper.real.experiment import Experiment
-from isrlearn.paper.real.methods import METHODS
+from isrlearn.paper.real.features import TrainedFeatures
+from isrlearn.paper.real.methods import METHODS, Rule
 from isrlearn.paper.records import Record
 from isrlearn.paper.summary import mean_interval
 from isrlearn.paper.tables import Table, csv_text
@@ -26,6 +26,7 @@ from isrlearn.paper.tables import Table, csv_text
 __all__ = [
     "SCORES",
     "CellScore",
+    "Experiment",
     "PaperScore",
     "TableScore",
     "cell_scores",
@@ -36,22 +37,39 @@ __all__ = [
 
 
 @dataclass(frozen=True)
+class Experiment:
+    """A table of the paper: networks to train, and methods to apply to their features."""
+
+    name: str  # of the command
+    title: str  # of the table
+    table: str  # in paper_tables.csv
+    dataset: str  # in paper_tables.csv
+    scores: tuple[str, ...]  # names in SCORES
+    trained_with: Mapping[str, str]  # rows: name of the objective, label in the paper
+    methods: tuple[str, ...]  # columns: names in METHODS; the others are compared with the first
+    main: tuple[str, ...]  # the methods that are also in the paper
+    #: From objective, seed and options to features.
+    features: Callable[[str, int, Mapping[str, Any]], TrainedFeatures]
+    #: From objective and options to the rule by which settings are chosen.
+    rule: Callable[[str, Mapping[str, Any]], Rule]
+    options: Mapping[str, Any]  # everything that determines a run, with defaults
+    full: Mapping[str, Any]  # changes for the paper's sizes
+    n_seeds: int
+    notes: tuple[str, ...] = ()  # for readers of the table
+    labels: Mapping[str, str] = field(default_factory=dict)  # of methods, where not the usual ones
+    frozen: bool = False  # features do not depend on the objective, which is that of the heads
+
+
+@dataclass(frozen=True)
 class TableScore:
     """A score of the paper's tables.
 
-    Parameters
-    ----------
-    label : str
-        Name in the title of the table.
-    of : callable
-        From a report by group to the score.
-    kind : {"accuracy", "rmse", "r2"}
-        The metric; accuracies are printed in per cent, and all but RMSE are better when larger.
+    Accuracies are printed in per cent, and all metrics but RMSE are better when larger.
     """
 
     label: str
     of: Callable[[GroupReport], float]
-    kind: str
+    kind: str  # "accuracy", "rmse" or "r2"
 
     @property
     def factor(self) -> float:
@@ -133,29 +151,16 @@ def _tables() -> dict[tuple[str, str, str, str, str], PaperScore]:
 
 @dataclass(frozen=True)
 class CellScore:
-    """Score of one method on networks trained with one objective, over seeds.
-
-    Parameters
-    ----------
-    score, trained_with, method : str
-        Names.
-    n_seeds : int
-        Number of seeds.
-    mean, std : float
-        Mean and standard deviation of the score; the latter is NaN for one seed.
-    change, change_error : float
-        Mean difference from the first method, seed by seed, positive where the method is better,
-        and its standard error.
-    """
+    """Score of one method on networks trained with one objective, over seeds."""
 
     score: str
     trained_with: str
     method: str
     n_seeds: int
     mean: float
-    std: float
-    change: float
-    change_error: float
+    std: float  # NaN for one seed
+    change: float  # mean difference from the first method, seed by seed; positive if better
+    change_error: float  # its standard error
 
 
 def cell_scores(records: Iterable[Record], reference: str) -> list[CellScore]:
