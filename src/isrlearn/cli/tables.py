@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from isrlearn.io import ModelFile, Table
     from isrlearn.metrics import GroupReport
 
@@ -184,10 +182,12 @@ def check_tables(task: str, *tables: Table | None) -> None:
     """Raise unless the labels and environments of the tables suit the task."""
     import numpy as np
 
+    from isrlearn.core.labels import encode
     from isrlearn.io import TableError
 
     for table in filter(None, tables):
         y = np.asarray(table.y)
+        grouped = {"environments": np.asarray(table.environments)}
         if task == "regression":
             if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
                 bad = next((v for v in y.tolist() if not isinstance(v, int | float) or v - v), None)
@@ -198,18 +198,11 @@ def check_tables(task: str, *tables: Table | None) -> None:
                 "like classes; for a regression fit with --task regression"
             )
         else:
-            _check_groups(y, table, "labels")
-        _check_groups(np.asarray(table.environments), table, "environments")
-
-
-def _check_groups(values: NDArray, table: Table, what: str) -> None:
-    """Raise if nearly every row has a label or an environment of its own."""
-    from isrlearn.core.labels import encode
-    from isrlearn.io import TableError
-
-    n = len(encode(values)[0])
-    if n > max(2, _MOST_GROUPS * len(values)):
-        raise TableError(
-            f"{table.path}: there are {n} different {what} in {len(values)} rows; groups of one "
-            "row cannot be compared: is this the right column?"
-        )
+            grouped = {"labels": y, **grouped}
+        for what, values in grouped.items():
+            n = len(encode(values)[0])
+            if n > max(2, _MOST_GROUPS * len(values)):
+                raise TableError(
+                    f"{table.path}: there are {n} different {what} in {len(values)} rows; groups "
+                    "of one row cannot be compared: is this the right column?"
+                )
