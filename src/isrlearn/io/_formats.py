@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.rows import ArraySource
-from isrlearn.io.errors import TableError, listed, shown
+from isrlearn.io.errors import TableError, listed, reading, shown
 
 #: Most bytes that an array of labels may take.
 _LABEL_BYTES = 1 << 30
@@ -105,7 +105,7 @@ class ArrayTable(Source):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._array = _open_zarr(path) if path.suffix.lower() == ".zarr" else mapped(path)
+        self._array = _open_zarr(path) if path.suffix.lower() == ".zarr" else _mapped(path)
         shape = self._array.shape
         if len(shape) != 2 or 0 in shape:
             raise TableError(f"a table must have 2 dimensions and rows; the shape is {shape}")
@@ -159,8 +159,13 @@ class ArchiveTable(Source):
         raise TableError(f"features must be columns of one array: {listed(self.groups)}")
 
 
-def mapped(path: Path) -> NDArray:
-    """A .npy array as a memory map."""
+def read_vector(path: Path) -> NDArray:
+    """Labels of a one-dimensional .npy array."""
+    with reading(path):
+        return as_labels(np.array(_mapped(path)), path.name)
+
+
+def _mapped(path: Path) -> NDArray:
     return _checked(np.lib.format.open_memmap(path, mode="r"))
 
 

@@ -20,14 +20,8 @@ from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.files import atomic_write
 from isrlearn.io.model import ModelFile, as_json
 
-#: Types of labels in ONNX, and how its library takes them, by the kind of a NumPy type.
-_ONNX_LABELS: dict[str, tuple[str, Any]] = {
-    "b": ("int64", np.int64),
-    "i": ("int64", np.int64),
-    "u": ("int64", np.int64),
-    "f": ("double", np.float64),
-    "U": ("string", object),
-}
+#: Types of labels in ONNX other than integers, and how its library takes them.
+_ONNX_LABELS: dict[str, tuple[str, Any]] = {"f": ("double", float), "U": ("string", object)}
 
 
 def export_model(
@@ -181,7 +175,7 @@ def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) ->
             coef = np.concatenate([np.zeros_like(coef), coef])
             intercept = np.concatenate([np.zeros_like(intercept), intercept])
         classes = _plain(estimator.classes_)
-        kind, stored = _ONNX_LABELS[classes.dtype.kind]
+        kind, stored = _ONNX_LABELS.get(classes.dtype.kind, ("int64", np.int64))
         constants["classes"] = classes.astype(stored)
         outputs = f"{kind}[rows] label, R[rows, {K}] logits"
         nodes = """code = ArgMax <axis = 1, keepdims = 0> (logits)
