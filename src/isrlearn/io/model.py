@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -279,19 +278,12 @@ def _digest(arrays: Arrays, record: dict[str, Any]) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """A value that JSON can hold: plain Python numbers, None for what is not finite, else text.
+    """A value as JSON holds it: None for what is not finite, text for what it does not know.
 
     Examples
     --------
     >>> as_json({"a": np.float64(1.5), "b": (1, float("inf"))})
     {'a': 1.5, 'b': [1, None]}
     """
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(k): as_json(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    text = json.dumps(value, default=lambda other: getattr(other, "tolist", other.__str__)())
+    return json.loads(text, parse_constant=lambda _: None)
