@@ -83,13 +83,14 @@ def postprocess(
         parameters["head"] = head
     estimator.set_params(**parameters)
     reading = {"device": device, "progress": progress}
-    if not hasattr(estimator, "fit_moments") or estimator.rank_test != "moments":
+    chosen = estimator.get_params(deep=False)
+    permutation = "permutation" in (chosen["n_spurious"], chosen.get("rank_test"))
+    if permutation or not hasattr(estimator, "fit_moments"):
         data = extract_features(model, loader, layer, out=out, **reading)
         estimator.fit(data.X, data.y, environments=data.environments)
     else:
-        per_cell = getattr(estimator, "method", None) in ("cov", "joint") or any(
-            getattr(estimator, f"{of}_weight", None) for of in ("class", "group")
-        )
+        weighted = any(chosen.get(name) for name in ("weights", "class_weight", "group_weight"))
+        per_cell = weighted or chosen.get("method") in ("cov", "joint")
         moments = torch_moments(model, loader, layer, pooled=not per_cell, task=task, **reading)
         if len(moments.environments) < 2 and estimator.missing_environments != "single":
             raise ValueError(
