@@ -7,7 +7,7 @@ from isrlearn.engine.components import (
     row_components,
     scatter_times,
 )
-from isrlearn.engine.logistic import LogisticFit, SummedLoss, fit_logistic
+from isrlearn.engine.logistic import LogisticFit, fit_logistic
 from isrlearn.engine.loss import LogisticLoss
 from isrlearn.engine.moments import cell_moments
 from isrlearn.engine.rows import ArrayRows, Rows, row_blocks
@@ -17,7 +17,6 @@ __all__ = [
     "LogisticFit",
     "LogisticLoss",
     "Rows",
-    "SummedLoss",
     "cell_moments",
     "column_scatter",
     "fit_logistic",

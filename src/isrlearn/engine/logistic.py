@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg, optimize
+from scipy import optimize
 
 from isrlearn.core.heads import Coordinates
-from isrlearn.engine.components import project
+from isrlearn.engine.components import project, scatter_times
 from isrlearn.engine.loss import LogisticLoss
+from isrlearn.engine.metric import LARGE, Metric, Spectrum
+from isrlearn.engine.moments import cell_moments
 
 #: Pairs of steps and gradient changes that L-BFGS remembers.
 _MEMORY = 30
@@ -20,15 +23,12 @@ _VISIBLE = 1e-6
 #: Passes of L-BFGS before its metric is computed anew: so many at least, and one per so many
 #: features, since a matrix of second moments costs that much more than a gradient.
 _PATIENCE, _FEATURES_PER_PASS = 15, 24
-#: Most bytes of rows in the head's coordinates that are kept in memory.
-_COPY_BYTES = 1 << 30
-#: Most features for which the metric is a full matrix.
-_SQUARE = 4096
+#: Most rows whose Gram matrix is decomposed, and most bytes of rows in few coordinates that are
+#: kept in memory.
+_FEW, _COPY_BYTES = 1500, 1 << 30
 #: Fewest classes that are so little coupled that each has a metric of its own, and most numbers
 #: in all of those.
 _MANY, _METRICS = 20, 1 << 24
-#: Relative size of what is added to a Gram matrix that is singular.
-_JITTER = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +59,6 @@ class LogisticFit:
     inner: NDArray[np.float64]  # (1 or K, p)
 
 
-@runtime_checkable
-class SummedLoss(Protocol):
-    """Rows, wherever they are, that sum the logistic loss of linear scores."""
-
-    shape: tuple[int, int]
-
-    def loss_and_gradient(
-        self, coef: NDArray, intercept: NDArray
-    ) -> tuple[float, NDArray, NDArray]:
-        """Loss, and its derivatives by coef (m, d) and by intercept (m,)."""
-
-
 def fit_logistic(
     X: Any,
     codes: ArrayLike | None = None,
@@ -95,11 +83,12 @@ def fit_logistic(
 
     Parameters
     ----------
-    X : array-like of shape (n, d), or SummedLoss
-        Features: an array, a memory map, `Rows`, any object with a shape that slices by rows, or
-        an object that sums the loss over its own rows, for example over the parts of a cluster.
+    X : array-like of shape (n, d)
+        Features: an array, a memory map, `Rows`, or any object with a shape that slices by rows.
+        Or an object with a shape and a method `loss_and_gradient` like that of `LogisticLoss`,
+        which sums the loss over its own rows, for example over the parts of a cluster.
     codes : array-like of int of shape (n,)
-        Classes 0, …, K−1; not used with a SummedLoss.
+        Classes 0, …, K−1; not needed by an object that sums the loss itself.
     n_classes : int
         K.
     C : float, default=1.0
@@ -107,12 +96,12 @@ def fit_logistic(
     coordinates : Coordinates, optional
         The head's coordinates; default: the features themselves.
     weight : array-like of shape (n,), optional
-        Weights of the rows; not used with a SummedLoss.
+        Weights of the rows; not needed by an object that sums the loss itself.
     start : LogisticFit, optional
         Where to begin, for example the fit with another C.
     scatter : ndarray of shape (d, d) or (d,), optional
-        Scatter of the weighted rows about their mean (about zero without coordinates), or its
-        diagonal: it saves a pass. An approximation only costs passes.
+        Scatter of the weighted rows about their mean (about zero without coordinates), which saves
+        a pass; or, without coordinates, its diagonal. An approximation only costs passes.
     tol : float, optional
         Tolerance for `LogisticFit.gradient_norm`; default: 1e-6 for float32 rows, otherwise 1e-9.
     max_passes : int, default=1000
@@ -128,21 +117,42 @@ def fit_logistic(
     """
     if not C > 0:
         raise ValueError(f"C must be positive; got {C!r}")
-    loss = X
-    if not isinstance(X, SummedLoss):
-        loss = LogisticLoss(X, np.asarray(codes), weight)
-        _check_codes(loss.codes, n_classes)
-    count = _class_weights(loss, n_classes)
-    view = _view(loss, coordinates, scatter, float(count.sum()))
     if tol is None:
         tol = 1e-6 if getattr(X, "dtype", None) == np.float32 else 1e-9
-    problem = _Problem(view, 1.0 / C)
-    found, norm = _minimise(problem, _start(start, problem, count), count, tol, max_passes)
-    V, b = view.outward(found.V), found.b
-    if n_classes > 2:  # the loss does not see what is common to all classes
+    (n, d), m = X.shape, 1 if n_classes == 2 else n_classes
+    p = d if coordinates is None else coordinates.n_coordinates
+    if start is not None and start.inner.shape != (m, p):
+        raise ValueError(
+            f"start has coefficients of shape {start.inner.shape}; this problem needs {(m, p)}"
+        )
+    loss = X
+    if not hasattr(X, "loss_and_gradient"):
+        loss = LogisticLoss(X, np.asarray(codes), weight)
+        _check_codes(loss.codes, n_classes)
+        options = {"n_classes": n_classes, "C": C, "tol": tol, "max_passes": max_passes}
+        if n < p and n <= _FEW:
+            return _fit_few_rows(loss, coordinates, start, options)
+        if coordinates is not None and 2 * p <= d and n * p * 8 <= _COPY_BYTES:
+            return _fit_projected(loss, coordinates, start, options)
+    count = _class_weights(loss, n_classes)
+    share, total = count / count.sum(), float(count.sum())
+    origin, spectrum = _moments(loss, coordinates, scatter, total)
+    if start is None:
+        log = np.log(np.maximum(share, 1e-12))
+        V, b = np.zeros((p, m)), log[1:] - log[:1] if m == 1 else log - log.mean()
+    else:
+        V, b = start.inner.T, start.intercept + start.coef @ origin
+    # The curvature if every row had the probabilities of the classes' counts.
+    bend = (1.0 - share @ share) / max(1, n_classes - 1)
+    level = np.array([bend * total])
+    metric = Metric.of(spectrum.times(bend), level, np.zeros((p, 1)), 1.0 / C, total)
+    objective = _Objective(loss, coordinates, origin, 1.0 / C, total, V, b, metric)
+    objective, norm, passes = _minimise(objective, tol, max_passes)
+    V, b = objective.V, objective.b
+    if m > 1:  # the loss does not see what is common to all classes
         V, b = V - V.mean(axis=1, keepdims=True), b - b.mean()
-    lifted = V if coordinates is None else coordinates.lift(V)
-    return LogisticFit(lifted.T, b - view.origin @ lifted, norm <= tol, problem.passes, norm, V.T)
+    fit = LogisticFit(V.T, b, norm <= tol, passes, norm, V.T)
+    return _in_features(fit, V, coordinates, origin)
 
 
 def _check_codes(codes: NDArray, n_classes: int) -> None:
@@ -158,271 +168,187 @@ def _check_codes(codes: NDArray, n_classes: int) -> None:
 def _class_weights(loss: Any, n_classes: int) -> NDArray[np.float64]:
     """Summed weight of the rows of each class, (K,)."""
     if isinstance(loss, LogisticLoss):
-        return loss.class_weights(n_classes)
+        return np.bincount(loss.codes, loss.weight, n_classes).astype(float)
     # Without coefficients every class has the probability 1/K.
     m = 1 if n_classes == 2 else n_classes
-    value, _, level = loss.loss_and_gradient(np.zeros((m, loss.shape[1])), np.zeros(m))
+    value, _, by_intercept = loss.loss_and_gradient(np.zeros((m, loss.shape[1])), np.zeros(m))
     total = value / np.log(n_classes)
-    count = total / n_classes - level
-    return np.array([total - count[0], count[0]]) if m == 1 else count
+    count = total / n_classes - by_intercept
+    return np.append(total - count, count) if m == 1 else count
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """How the solver sees the rows: as coordinates with an isotropic penalty.
-
-    Parameters
-    ----------
-    loss : SummedLoss
-        Over rows in some features.
-    center : ndarray
-        Subtracted from those features.
-    coordinates : Coordinates or None
-        From the centred features to the coordinates; None if they are the same.
-    scatter : ndarray of shape (q, q) or (q,)
-        Of the rows in the coordinates, about; or its diagonal.
-    origin : ndarray of shape (d,)
-        The original features of the point whose score is the intercept.
-    rows, factor : ndarray of shape (n, p) and (n, q), optional
-        Orthonormal directions ``rows.T @ factor`` of the head's coordinates, where the solver
-        sees only these.
-    """
-
-    loss: SummedLoss
-    center: NDArray[np.float64]
-    coordinates: Coordinates | None
-    scatter: NDArray[np.float64]
-    origin: NDArray[np.float64]
-    rows: NDArray[np.float64] | None = None
-    factor: NDArray[np.float64] | None = None
-
-    def outward(self, V: NDArray) -> NDArray:
-        """Coefficients of the head's coordinates."""
-        return V if self.rows is None or self.factor is None else self.rows.T @ (self.factor @ V)
-
-    def inward(self, V: NDArray) -> NDArray:
-        """Coefficients of the solver's coordinates."""
-        return V if self.rows is None or self.factor is None else self.factor.T @ (self.rows @ V)
-
-
-def _view(
+def _moments(
     loss: Any, coordinates: Coordinates | None, scatter: NDArray | None, total: float
-) -> _View:
-    """The view of the rows in which a pass is cheapest."""
+) -> tuple[NDArray, Spectrum]:
+    """Center of the features (d,), and about the spectrum of the scatter in the coordinates."""
     (n, d), mine = loss.shape, isinstance(loss, LogisticLoss)
-    if coordinates is None:
-        if mine and n < d and n * d * 8 <= _COPY_BYTES:
-            return _row_space(loss, None)
-        origin = np.zeros(d)
-        if scatter is None and mine:
-            origin, scatter = loss.moments(full=d <= _SQUARE)
-        return _View(loss, origin, None, np.full(d, total) if scatter is None else scatter, origin)
+    lift, pull = _maps(coordinates)
+    origin = np.zeros(d) if coordinates is None else coordinates.eraser.center
+    p = d if coordinates is None else coordinates.n_coordinates
+    white = coordinates is not None and coordinates.linear.ndim == 2
+    if white or (scatter is None and not mine):  # unit variance, but for what was erased
+        return origin, Spectrum.diagonal(np.full(p, total))
+    if scatter is None:
+        order, zeros = 2 if d <= LARGE else 1, np.zeros(n, dtype=int)
+        moments = cell_moments(
+            loss.X, None, zeros, order=order, pooled=True, sample_weight=loss.weight
+        )
+        _, mean, scatter = moments.total()
+        origin = mean if coordinates is None else origin
+    if scatter is None:
+        return origin, Spectrum.sketched(
+            lambda V: pull(scatter_times(loss.X, lift(V), center=origin, weight=loss.weight)), p
+        )
+    if scatter.ndim == 1:
+        return origin, Spectrum.diagonal(scatter)
+    if p > LARGE:
+        return origin, Spectrum.sketched(lambda V: pull(scatter @ lift(V)), p)
+    return origin, Spectrum.of(pull(pull(scatter).T)[None])
+
+
+def _fit_projected(
+    loss: LogisticLoss, coordinates: Coordinates, start: LogisticFit | None, options: dict
+) -> LogisticFit:
+    """Fit on the rows in few coordinates, which are computed once."""
     origin, p = coordinates.eraser.center, coordinates.n_coordinates
-    if mine and n * p * 8 <= _COPY_BYTES:
-        if n < p:
-            return _row_space(loss, coordinates)
-        if 2 * p <= d:
-            Z = project(loss.X, coordinates.matrix, origin)
-            copied = LogisticLoss(Z, loss.codes, loss.weight)
-            return _View(copied, np.zeros(p), None, np.full(p, total), origin)
-    if coordinates.linear.ndim == 1 and scatter is None and mine and d <= _SQUARE:
-        scatter = loss.moments(full=True)[1]
-    if coordinates.linear.ndim == 1 and scatter is not None and scatter.ndim == 2:
-        scatter = coordinates.pull(coordinates.pull(scatter).T)
-    else:
-        scatter = np.full(p, total)  # whitened, or standardised at least
-    return _View(loss, origin, coordinates, scatter, origin)
+    Z = project(loss.X, coordinates.matrix, origin)
+    unit = np.full(p, float(len(Z) if loss.weight is None else loss.weight.sum()))
+    begin = None if start is None else _in_coordinates(start, start.inner, origin)
+    fit = fit_logistic(Z, loss.codes, weight=loss.weight, start=begin, scatter=unit, **options)
+    return _in_features(fit, fit.coef.T, coordinates, origin)
 
 
-def _row_space(loss: LogisticLoss, coordinates: Coordinates | None) -> _View:
-    """The view for fewer rows than coordinates: the solution is a combination of the rows."""
+def _fit_few_rows(
+    loss: LogisticLoss, coordinates: Coordinates | None, start: LogisticFit | None, options: dict
+) -> LogisticFit:
+    """Fit on fewer rows than coordinates: the solution is a combination of the rows."""
     X = np.asarray(loss.X[:], dtype=np.float64)
     origin = X.mean(axis=0) if coordinates is None else coordinates.eraser.center
     Z = X - origin if coordinates is None else coordinates(X)
-    gram = Z @ Z.T
-    gram.flat[:: len(gram) + 1] += _JITTER * np.trace(gram)
-    # With Z Zᵀ = L Lᵀ the columns of Zᵀ L⁻ᵀ are orthonormal, and the rows of L their coordinates.
-    lower = linalg.cholesky(gram, lower=True)
-    inner = LogisticLoss(lower, loss.codes, loss.weight)
-    factor = linalg.lapack.dtrtri(lower, lower=True)[0].T
-    return _View(inner, np.zeros(len(Z)), None, lower.T @ lower, origin, Z, factor)
+    values, vectors = np.linalg.eigh(Z @ Z.T)
+    real = values > len(values) * np.finfo(float).eps * values[-1]
+    # The columns of Zᵀ basis are orthonormal, and the rows of T are their coordinates.
+    basis, T = vectors[:, real] / np.sqrt(values[real]), vectors[:, real] * np.sqrt(values[real])
+    begin = None
+    if start is not None:
+        begin = _in_coordinates(start, (basis.T @ (Z @ start.inner.T)).T, origin)
+    scatter = values[real]
+    fit = fit_logistic(T, loss.codes, weight=loss.weight, start=begin, scatter=scatter, **options)
+    return _in_features(fit, Z.T @ (basis @ fit.coef.T), coordinates, origin)
+
+
+def _in_coordinates(fit: LogisticFit, coef: NDArray, origin: NDArray) -> LogisticFit:
+    """The fit with coefficients of other coordinates, which are zero at the origin."""
+    return replace(fit, coef=coef, inner=coef, intercept=fit.intercept + fit.coef @ origin)
+
+
+def _in_features(
+    fit: LogisticFit, V: NDArray, coordinates: Coordinates | None, origin: NDArray
+) -> LogisticFit:
+    """The fit with the coefficients of the features that act as V (p, m) on the coordinates."""
+    lifted = _maps(coordinates)[0](V)
+    return replace(fit, coef=lifted.T, intercept=fit.intercept - origin @ lifted, inner=V.T)
+
+
+def _maps(coordinates: Coordinates | None) -> tuple[Callable, Callable]:
+    """Functions from coefficients of coordinates to those of features, and back for derivatives."""
+    if coordinates is None:
+        return (lambda V: V), (lambda columns: columns)
+    return coordinates.lift, coordinates.pull
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
-    """Coefficients, intercepts, and the objective there with its gradient."""
+class _Objective:
+    """The mean penalised loss, in coordinates u (q + 1, m) where it has about unit curvature."""
 
-    V: NDArray[np.float64]  # (q, m)
-    b: NDArray[np.float64]  # (m,)
-    value: float
-    slope: NDArray[np.float64]  # (q, m)
-    level: NDArray[np.float64]  # (m,)
-
-
-class _Problem:
-    """The penalised loss as a function of coefficients and intercepts in a view of the rows."""
-
-    def __init__(self, view: _View, penalty: float) -> None:
-        self.view, self.penalty, self.passes = view, penalty, 0
-
-    def lift(self, V: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
-        """Coefficients and intercepts of the rows' own features."""
-        view = self.view
-        lifted = V if view.coordinates is None else view.coordinates.lift(V)
-        return lifted.T, b - view.center @ lifted
-
-    def pull(self, columns: NDArray) -> NDArray:
-        """Derivatives by V from those by coefficients of the rows' features."""
-        return columns if self.view.coordinates is None else self.view.coordinates.pull(columns)
-
-    def __call__(self, V: NDArray, b: NDArray) -> _Point:
-        """The objective at a point, in one pass."""
-        self.passes += 1
-        loss, by_coef, level = self.view.loss.loss_and_gradient(*self.lift(V, b))
-        slope = self.pull(by_coef.T - np.outer(self.view.center, level)) + self.penalty * V
-        return _Point(V, b, loss + 0.5 * self.penalty * float((V * V).sum()), slope, level)
-
-    def metric(self, here: _Point, total: float) -> _Metric | None:
-        """Metric of the curvature at a point, if the rows can tell."""
-        curvature, (q, m) = getattr(self.view.loss, "curvature", None), here.V.shape
-        if curvature is None or q > _SQUARE:
-            return None
-        self.passes += 1
-        each = m >= _MANY and m * q * q <= _METRICS
-        coef, intercept = self.lift(here.V, here.b)
-        levels, means, scatters = curvature(coef, intercept, self.view.center, each=each)
-        pulled = [self.pull(self.pull(scatter).T) for scatter in scatters]
-        return _Metric.of(pulled, levels, self.pull(means.T), self.penalty, total)
-
-
-@dataclass(frozen=True, eq=False)
-class _Metric:
-    """Coordinates u, (q + 1, m), in which a loss of known curvature has unit curvature.
-
-    One matrix for all the scores, or one for each.
-    """
-
-    root: NDArray[np.float64]  # (1 or m, q, q), or a diagonal (1, q)
-    level: NDArray[np.float64]  # (1 or m,)
-    mean: NDArray[np.float64]  # (q, 1 or m)
+    loss: Any
+    coordinates: Coordinates | None
+    origin: NDArray[np.float64]  # (d,)
+    penalty: float
     total: float
+    V: NDArray[np.float64]  # (q, m): coefficients at u = 0
+    b: NDArray[np.float64]  # (m,): intercepts there
+    metric: Metric
 
-    @classmethod
-    def of(
-        cls, curvature: Any, level: NDArray, mean: NDArray, penalty: float, total: float
-    ) -> _Metric:
-        """Metric of curvatures along coefficients, about a mean, and along intercepts."""
-        root = np.array([_inverse_root(H, penalty) for H in curvature])
-        return cls(np.sqrt(total) * root, np.sqrt(total / level), mean, total)
+    def at(self, u: NDArray) -> _Objective:
+        """The same with another point at zero."""
+        step, rise = self.metric.step(u.reshape(len(self.V) + 1, -1))
+        return replace(self, V=self.V + step, b=self.b + rise)
 
-    def move(self, here: _Point, u: NDArray) -> tuple[NDArray, NDArray]:
-        """Coefficients and intercepts at u, with `here` at zero."""
-        u = u.reshape(len(self.mean) + 1, -1)
-        step = _times(self.root, u[:-1])
-        return here.V + step, here.b + self.level * u[-1] - (self.mean * step).sum(axis=0)
+    def gradient(self) -> tuple[float, NDArray[np.float64]]:
+        """Value and gradient at u = 0, in one pass."""
+        value, by_coef, by_b = self.loss.loss_and_gradient(*self._head())
+        pull = _maps(self.coordinates)[1]
+        by_V = pull(by_coef.T - np.outer(self.origin, by_b)) + self.penalty * self.V
+        value += 0.5 * self.penalty * float((self.V * self.V).sum())
+        return value / self.total, self.metric.gradient(by_V, by_b).ravel() / self.total
 
-    def gradient(self, at: _Point) -> NDArray[np.float64]:
-        """Gradient of the mean loss by u."""
-        slope = _times(self.root, at.slope - self.mean * at.level, transposed=True)
-        return np.concatenate([slope, self.level * at.level[None]]).ravel() / self.total
+    @property
+    def renewable(self) -> bool:
+        """Whether the curvature can be had."""
+        return len(self.V) <= LARGE and hasattr(self.loss, "curvature")
 
-    def norm(self, at: _Point) -> float:
-        """Norm of that gradient."""
-        return float(np.linalg.norm(self.gradient(at)))
+    def renewed(self) -> _Objective:
+        """The same in the metric of the curvature at u = 0, in one pass."""
+        (q, m), pull = self.V.shape, _maps(self.coordinates)[1]
+        each = m >= _MANY and m * q * q <= _METRICS
+        level, mean, scatter = self.loss.curvature(*self._head(), self.origin, each=each)
+        spectrum = Spectrum.of(np.array([pull(pull(matrix).T) for matrix in scatter]))
+        metric = Metric.of(spectrum, level, pull(mean.T), self.penalty, self.total)
+        return replace(self, metric=metric)
 
-
-def _times(root: NDArray, columns: NDArray, *, transposed: bool = False) -> NDArray[np.float64]:
-    """A diagonal, one matrix, or one matrix per column, times columns (q, m)."""
-    if root.ndim == 2:
-        return root.T * columns
-    root = np.swapaxes(root, 1, 2) if transposed else root
-    return root[0] @ columns if len(root) == 1 else (root @ columns.T[:, :, None])[:, :, 0].T
-
-
-def _inverse_root(curvature: NDArray, penalty: float) -> NDArray[np.float64]:
-    """T with ``T @ T.T`` the (pseudo-)inverse of a matrix, or diagonal, with a penalty added."""
-    diagonal = penalty + (curvature if curvature.ndim == 1 else np.diag(curvature))
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
-    if curvature.ndim == 1:
-        return scale
-    scaled = curvature * scale * scale[:, None]
-    np.fill_diagonal(scaled, diagonal * scale**2)
-    try:
-        lower = linalg.cholesky(scaled, lower=True)
-        return scale[:, None] * linalg.lapack.dtrtri(lower, lower=True)[0].T
-    except linalg.LinAlgError:
-        values, vectors = linalg.eigh(scaled)
-        real = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
-        return scale[:, None] * vectors / np.sqrt(np.where(real, values, np.inf))
+    def _head(self) -> tuple[NDArray, NDArray]:
+        lifted = _maps(self.coordinates)[0](self.V)
+        return lifted.T, self.b - self.origin @ lifted
 
 
-def _start(start: LogisticFit | None, problem: _Problem, count: NDArray) -> _Point:
-    """The point of an earlier fit, or no coefficients and the log odds of the classes."""
-    view, m = problem.view, 1 if len(count) == 2 else len(count)
-    if start is None:
-        log = np.log(np.maximum(count / count.sum(), 1e-12))
-        b = log[1:] - log[:1] if m == 1 else log - log.mean()
-        return problem(np.zeros((view.scatter.shape[0], m)), b)
-    p = view.scatter.shape[0] if view.rows is None else view.rows.shape[1]
-    if start.inner.shape != (m, p):
-        raise ValueError(
-            f"start has coefficients of shape {start.inner.shape}; this problem needs {(m, p)}"
-        )
-    return problem(view.inward(start.inner.T), start.intercept + start.coef @ view.origin)
-
-
-def _minimise(
-    problem: _Problem, here: _Point, count: NDArray, tol: float, max_passes: int
-) -> tuple[_Point, float]:
-    """The minimum of the objective, about, and the norm of the gradient there."""
-    total, share = float(count.sum()), count / count.sum()
-    # As if every row had the probabilities of the classes' counts.
-    bend = (1.0 - share @ share) / max(1, len(count) - 1)
-    scatter = problem.view.scatter
-    level, mean = np.array([bend * total]), np.zeros((len(scatter), 1))
-    metric = _Metric.of([bend * scatter], level, mean, problem.penalty, total)
-    patience = max(_PATIENCE, len(scatter) // _FEATURES_PER_PASS)
-    norm, stuck = metric.norm(here), 0
-    while norm > tol and stuck < 2 and problem.passes < max_passes:
-        allowed, passes, before = min(patience, max_passes - problem.passes), problem.passes, norm
+def _minimise(objective: _Objective, tol: float, max_passes: int) -> tuple[_Objective, float, int]:
+    """The objective about its minimum, the norm of the gradient there, and the passes it took."""
+    patience = max(_PATIENCE, len(objective.V) // _FEATURES_PER_PASS)
+    patience = patience if objective.renewable else max_passes
+    value, gradient = objective.gradient()
+    norm, passes, stuck = float(np.linalg.norm(gradient)), 1, 0
+    while norm > tol and stuck < 2 and passes < max_passes:
+        allowed, before = min(patience, max_passes - passes), norm
         goal = tol if norm <= _VISIBLE else max(tol, _VISIBLE)
-        here = _descend(problem, metric, here, goal, allowed)
-        norm = metric.norm(here)
+        u, value, gradient, used = _descend(objective, value, gradient, goal, allowed)
+        objective, passes, norm = objective.at(u), passes + used, float(np.linalg.norm(gradient))
         # Where no step was good another try may find one, but not twice.
-        idle = problem.passes - passes < allowed or 0.5 * before < norm <= _VISIBLE
+        idle = used < allowed or 0.5 * before < norm <= _VISIBLE
         stuck = stuck + 1 if norm > goal and idle else 0
-        if norm > max(tol, _VISIBLE) and problem.passes < max_passes:
-            metric = problem.metric(here, total) or metric
-            norm, patience = metric.norm(here), 2 * patience
-    return here, norm
+        if norm > max(tol, _VISIBLE) and passes < max_passes and objective.renewable:
+            objective, patience, passes = objective.renewed(), 2 * patience, passes + 2
+            value, gradient = objective.gradient()
+            norm = float(np.linalg.norm(gradient))
+    return objective, norm, passes
 
 
-def _descend(problem: _Problem, metric: _Metric, here: _Point, goal: float, passes: int) -> _Point:
-    """Best point that L-BFGS finds from here in some passes."""
-    gradient, unit = metric.gradient(here), metric.norm(here)
+def _descend(
+    objective: _Objective, value: float, gradient: NDArray, goal: float, allowed: int
+) -> tuple[NDArray, float, NDArray, int]:
+    """Best point found by L-BFGS in some passes, value and gradient there, and passes used."""
+    unit, passes = float(np.linalg.norm(gradient)), 0
     visible = unit > _VISIBLE
-    best, norm = (here.value if visible else unit, here), unit
+    last = best = (value if visible else unit, np.zeros(gradient.size), value, gradient)
 
-    def value(u: NDArray) -> tuple[float, NDArray]:
+    def at(u: NDArray) -> tuple[float, NDArray]:
         # In units in which the first step of L-BFGS, of length one, is that of unit curvature.
-        nonlocal best, norm
-        there = problem(*metric.move(here, unit * u)) if u.any() else here
-        slope, norm = metric.gradient(there), metric.norm(there)
-        if visible:
-            change = (there.value - here.value) / metric.total
-        else:
-            # Close to the minimum values differ by less than their rounding; the trapezoidal rule
-            # gives their difference from the gradients, to third order.
-            change = 0.5 * unit * float((gradient + slope) @ u)
-        best = min(best, (there.value if visible else norm, there), key=lambda found: found[0])
-        return change / unit**2, slope / unit
+        nonlocal last, best, passes
+        if u.any():
+            there, slope = objective.at(unit * u).gradient()
+            passes += 1
+            last = (there if visible else float(np.linalg.norm(slope)), unit * u, there, slope)
+            best = min(best, last, key=lambda found: found[0])
+        # Close to the minimum values differ by less than their rounding; the trapezoidal rule
+        # gives their difference from the gradients, to third order.
+        change = last[2] - value if visible else 0.5 * unit * float((gradient + last[3]) @ u)
+        return change / unit**2, last[3] / unit
 
     def stop(u: NDArray) -> None:
-        if norm <= goal:
+        if np.linalg.norm(last[3]) <= goal:
             raise StopIteration
 
-    options = {"maxcor": _MEMORY, "maxfun": passes, "maxiter": passes, "ftol": 0.0, "gtol": 0.0}
-    optimize.minimize(
-        value, np.zeros(gradient.size), jac=True, method="L-BFGS-B", callback=stop, options=options
-    )
-    return best[1]
+    options = {"maxcor": _MEMORY, "maxfun": allowed, "maxiter": allowed, "ftol": 0.0, "gtol": 0.0}
+    zeros = np.zeros(gradient.size)
+    optimize.minimize(at, zeros, jac=True, method="L-BFGS-B", callback=stop, options=options)
+    return *best[1:], passes

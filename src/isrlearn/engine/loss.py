@@ -9,9 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from isrlearn.engine.components import column_scatter
-from isrlearn.engine.moments import cell_moments
-
 #: Bytes of a block of float64 rows: it stays in the cache between its two products.
 _BLOCK_BYTES = 4 << 20
 #: Least second derivative of a row's loss: with none, a mean weighted by them would not exist.
@@ -92,21 +89,6 @@ class LogisticLoss:
         mean = first / total[:, None]
         second -= total[:, None, None] * mean[:, :, None] * mean[:, None, :]
         return total, mean, second
-
-    def class_weights(self, n_classes: int) -> NDArray[np.float64]:
-        """Summed weight of the rows of each class, (K,)."""
-        return np.bincount(self.codes, self.weight, n_classes).astype(float)
-
-    def moments(self, *, full: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean (d,) and scatter (d, d) of the rows, or only its diagonal (d,)."""
-        environment = np.zeros(self.shape[0], dtype=int)
-        moments = cell_moments(
-            self.X, None, environment, order=1 + full, pooled=True, sample_weight=self.weight
-        )
-        _, mean, scatter = moments.total()
-        if scatter is None:
-            scatter = column_scatter(self.X, center=mean, weight=self.weight)
-        return mean, scatter
 
     def _blocks(self, width: int) -> Iterator[tuple[NDArray, NDArray, NDArray | None]]:
         """Float64 rows, codes and weights, block by block; the next block overwrites the rows."""
