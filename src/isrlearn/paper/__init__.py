@@ -1,4 +1,4 @@
-"""Benchmarks: what is run, one record a finished cell, tables and figures from records."""
+"""The paper reproduced: synthetic experiments from a plan to records, tables and figures."""
 
 from isrlearn.paper.benchmark import Result, run, write_result
 from isrlearn.paper.experiments import EXPERIMENTS

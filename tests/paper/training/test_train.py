@@ -294,13 +294,13 @@ def test_settings_are_checked_first(network, settings, message):
 
 def test_what_does_not_fit_together_is_named(network, samples):
     x, y, e = samples()
-    with pytest.raises(ValueError, match=r"tells 2 classes apart, 0 to 1; .*from 0 to 2"):
+    with pytest.raises(ValueError, match=r"outputs for 2 classes, 0 to 1; .*from 0 to 2"):
         train(network(), [samples(n_classes=3)])
     with pytest.raises(ValueError, match=r"integer codes, .*task='regression'"):
         train(network(), [(x, y.float(), e)])
     with pytest.raises(ValueError, match=r"integer codes, .*task='regression'"):
         train(network(), [(x, y.float(), e)], objective="reweighting")
-    with pytest.raises(ValueError, match=r"one value a target; got shape \(240, 2\)"):
+    with pytest.raises(ValueError, match=r"one value per target; got shape \(240, 2\)"):
         train(network(), [samples(task="regression")], task="regression")
     with pytest.raises(ValueError, match="the loss is nan in batch 0 of epoch 1; lower lr"):
         train(network(), [(x * torch.nan, y, e)])
