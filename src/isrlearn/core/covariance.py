@@ -19,10 +19,11 @@ from isrlearn.core.subspace import (
     coordinates_of,
     oblique,
     row_space,
+    tested,
 )
 from isrlearn.core.whiten import Whitening, reliable_coordinates
 
-_ALL_EQUAL = "no two environments have different covariances; use means instead"
+_ALL_EQUAL = "no two environments have different covariances; compare means instead"
 
 
 def covariance_subspace(
@@ -44,13 +45,14 @@ def covariance_subspace(
 
     .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar\Sigma_k) N \|_F^2
 
-    in coordinates whitened by the pooled within-cell covariance where rows allow.
+    in coordinates whitened by the pooled within-cell covariance where there are enough rows. Cells
+    with fewer than two rows are not compared.
 
     Parameters
     ----------
     moments : Moments
-        With a scatter a cell (``order=2``).
-    n_spurious : int or "auto", default="auto"
+        With a scatter per cell (``order=2``).
+    n_spurious : int, "auto" or RankTest, default="auto"
         Dimensions to find; "auto" tests for them (`covariance_rank`).
     classes : array-like of int, optional
         Positions of the classes to use; all by default.
@@ -69,14 +71,13 @@ def covariance_subspace(
     [0.0, 1.0]
     """
     picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
-    test = covariance_rank(moments, picked, level=level) if n_spurious == "auto" else None
-    rank = test.rank if test is not None else int(n_spurious)
+    rank, test = tested(n_spurious, lambda: covariance_rank(moments, picked, level=level))
     if variant == "paper":
-        return _flag_mean(moments.covariance[picked], rank, pair, test)
+        return _flag_mean(moments, picked, rank, pair, test)
     coordinates = coordinates_of(moments)
     mapped = moments if coordinates is None else moments.map(coordinates.factor)
     shifts = covariance_shifts(mapped, picked)
-    largest = np.abs(mapped.within()).max() / np.sqrt(mapped.dof)  # of a shift as large as Σ
+    largest = np.abs(mapped.within()).max() / np.sqrt(mapped.dof)  # a shift as large as Σ
     if np.abs(shifts.covariances).max() <= NEGLIGIBLE * largest:
         raise ValueError(_ALL_EQUAL)
     return _leading(shifts, rank, coordinates, test)
@@ -87,29 +88,31 @@ def joint_subspace(
     n_spurious: Rank = "auto",
     *,
     classes: ArrayLike | None = None,
+    variant: Variant = "pooled",
     level: float = 0.01,
 ) -> Subspace:
-    """Span of what moves between environments, in means or in covariances (ours).
+    """Span of what shifts between environments, in means or in covariances (ours).
 
     One objective for both, each shift in units of its sampling noise (`Shifts.leading`), in
     features whitened by the pooled within-cell covariance: whichever moment carries the signal
-    is used. With rows too few for whitening, it is found among leading principal components.
+    is used. With too few rows for whitening, it is found among leading principal components.
 
-    Parameters are those of `mean_subspace`; the moments need a scatter a cell.
+    Parameters are those of `mean_subspace`; the moments need a scatter per cell.
 
     Examples
     --------
     >>> import numpy as np
     >>> mean = np.zeros((1, 2, 3))
-    >>> mean[0, 1, 0] = 1.0  # the mean moves along the first axis, the variance along the second
+    >>> mean[0, 1, 0] = 1.0  # the mean shifts along the first axis, the variance along the second
     >>> covariance = np.stack([np.eye(3), np.diag([1.0, 4.0, 1.0])])[None]
     >>> found = joint_subspace(Moments.population(mean, covariance), n_spurious=2)
     >>> (found.basis @ found.basis.T).round(9).diagonal().tolist()
     [1.0, 1.0, 0.0]
     """
     picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
-    test = joint_rank(moments, picked, level=level) if n_spurious == "auto" else None
-    rank = test.rank if test is not None else int(n_spurious)
+    if variant != "pooled":
+        raise ValueError(f"joint_subspace is not in the paper: no variant={variant!r}")
+    rank, test = tested(n_spurious, lambda: joint_rank(moments, picked, level=level))
     coordinates = reliable_coordinates(moments)
     return _leading(joint_shifts(moments.map(coordinates.factor), picked), rank, coordinates, test)
 
@@ -117,18 +120,24 @@ def joint_subspace(
 def _leading(
     shifts: Shifts, rank: int, coordinates: Whitening | None, test: RankTest | None
 ) -> Subspace:
-    spectrum = np.maximum(linalg.eigvalsh(shifts.scatter())[::-1], 0.0)
-    return oblique(shifts.leading(rank), coordinates, spectrum, test)
+    start, spectrum = shifts.principal(rank)
+    return oblique(shifts.leading(rank, start), coordinates, spectrum, test)
 
 
 def _flag_mean(
-    covariance: NDArray, rank: int, pair: tuple[int, int] | None, test: RankTest | None
+    moments: Moments,
+    classes: NDArray,
+    rank: int,
+    pair: tuple[int, int] | None,
+    test: RankTest | None,
 ) -> Subspace:
     """Flag mean over classes and pairs of the leading eigenvectors of covariance differences."""
-    pairs = list(combinations(range(covariance.shape[1]), 2)) if pair is None else [pair]
+    covariance, dof = moments.covariance, moments.cell_dof
     found: list[tuple[NDArray, NDArray]] = []
-    for cells in covariance:
-        for a, b in pairs:
+    for k in classes:
+        cells = covariance[k]
+        compared = combinations(np.flatnonzero(dof[k] > 0), 2)
+        for a, b in compared if pair is None else [pair]:
             difference = cells[a] - cells[b]
             if np.abs(difference).max() <= NEGLIGIBLE * np.abs(cells[a]).max():
                 continue
@@ -139,4 +148,4 @@ def _flag_mean(
         raise ValueError(_ALL_EQUAL)
     if len(found) == 1:
         return Subspace(found[0][1], found[0][1], found[0][0], test)
-    return row_space(np.concatenate([v.T for _, v in found]), rank, test=test)
+    return row_space(np.concatenate([v.T for _, v in found]), rank, test)

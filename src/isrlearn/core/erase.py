@@ -1,4 +1,4 @@
-"""Taking a subspace out of features, or out of a linear head."""
+"""Removing a subspace from features or from a linear head, and the features that are left."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from isrlearn.core.moments import Moments
 from isrlearn.core.subspace import Subspace
+from isrlearn.core.whiten import ROWS_PER_FEATURE, total_whitening
 
-#: Entries of a dual up to which float32 has room enough on either side.
+_NEGLIGIBLE = 1e-10
+
+#: Entries of a dual up to which float32 has enough range on either side.
 _LARGE = 1e12
 
 
@@ -20,8 +24,7 @@ class Eraser:
     .. math:: x \mapsto x - (1 - s)\, U V^\top (x - c)
 
     Thin factors, never a d×d matrix. The centre c keeps an average sample where it is, so that a
-    head trained before the erasure keeps its intercept's meaning; a head fitted after it does not
-    care.
+    head trained before the erasure keeps its intercept; a head fitted afterwards is not affected.
 
     Parameters
     ----------
@@ -30,9 +33,9 @@ class Eraser:
     dual : ndarray of shape (d, r)
         V, with ``V.T @ U`` the identity.
     scale : float
-        s in [0, 1]: what is kept.
+        s in [0, 1]: the share that is kept.
     center : ndarray of shape (d,)
-        c: what does not move.
+        c: the point that is not changed.
 
     Examples
     --------
@@ -66,8 +69,8 @@ class Eraser:
         return Z
 
     def _change(self, Z: NDArray) -> NDArray:
-        # Of rows already centred: far from the origin the difference of two products would be
-        # all rounding.
+        # Rows are centred first: far from the origin the difference of two products would be all
+        # rounding error.
         basis, dual = self.factors(Z.dtype)
         return ((Z @ dual) * Z.dtype.type(self.scale - 1.0)) @ basis.T
 
@@ -84,13 +87,84 @@ class Eraser:
         return (self.basis * unit).astype(dtype), (self.dual / unit).astype(dtype)
 
     def on(self, components: NDArray) -> Eraser:
-        """The same eraser for centred rows on orthonormal directions (d, p) that span its own."""
+        """The same eraser for centred rows on orthonormal directions (d, p) whose span holds it."""
         basis, dual = components.T @ self.basis, components.T @ self.dual
         return Eraser(basis, dual, self.scale, np.zeros(components.shape[1]))
 
     def fold(self, coef: ArrayLike, intercept: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Head on x that acts as (coef, intercept) does on the erased x."""
+        """Head on x that equals (coef, intercept) on the erased x."""
         coef = np.asarray(coef, dtype=float)
         weight = (1.0 - self.scale) * (coef @ self.basis)
         shift = weight @ (self.dual.T @ self.center)
         return coef - weight @ self.dual.T, np.asarray(intercept, dtype=float) + shift
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Erased, centred and scaled features, in which an L2 penalty treats all directions equally.
+
+    An invariant feature a hundred times smaller than a spurious one would be lost to an L2
+    penalty on raw features. So features are whitened by their total covariance where there are
+    enough rows, standardised column by column otherwise, and the head is folded back to the
+    original features.
+
+    Parameters
+    ----------
+    eraser : Eraser
+    linear : ndarray of shape (d, p) or (d,)
+        Matrix, or scale of each column, applied to the erased and centred features.
+    """
+
+    eraser: Eraser
+    linear: NDArray[np.float64]  # (d, p) or (d,)
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """Rows of X in these coordinates."""
+        Z = self.eraser.centred(X)
+        if self.linear.ndim == 2:
+            return Z @ self.linear.astype(X.dtype)
+        Z *= self.linear.astype(X.dtype)
+        return Z
+
+    def fold(self, coef: NDArray, intercept: NDArray) -> tuple[NDArray, NDArray]:
+        """Head on the original features that equals the given one on these coordinates."""
+        lifted = coef @ self.linear.T if self.linear.ndim == 2 else coef * self.linear
+        return self.eraser.fold(lifted, intercept - lifted @ self.eraser.center)
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        return self.linear.shape[-1]
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """The whole linear map, (d, p): these coordinates are ``(X - center) @ matrix``."""
+        eraser, linear = self.eraser, self.linear
+        if linear.ndim == 1:
+            linear = np.diag(linear)
+        weight = (1.0 - eraser.scale) * (eraser.basis.T @ linear)
+        return linear - eraser.dual @ weight
+
+
+def head_coordinates(moments: Moments, eraser: Eraser) -> Coordinates:
+    """Coordinates for a head on erased features, from moments of the features with a scatter."""
+    count = moments.total()[0]
+    if moments.ddof == 0 or count >= ROWS_PER_FEATURE * moments.n_features:
+        return Coordinates(eraser, total_whitening(moments).factor)
+    squares = erased_squares(moments.total_scatter(), eraser)
+    return Coordinates(eraser, inverse_deviation(squares, max(count - moments.ddof, 1.0)))
+
+
+def erased_squares(scatter: NDArray, eraser: Eraser) -> NDArray[np.float64]:
+    """Diagonal of a scatter (d, d) after the erasure; zero where nothing is left."""
+    basis, dual, removed = eraser.basis, eraser.dual, 1.0 - eraser.scale
+    squares, cross = np.diag(scatter), scatter @ dual
+    after = squares - 2 * removed * np.einsum("ij,ij->i", cross, basis)
+    after = after + removed**2 * np.einsum("ij,jk,ik->i", basis, dual.T @ cross, basis)
+    return np.where(after > squares * _NEGLIGIBLE, after, 0.0)
+
+
+def inverse_deviation(squares: NDArray, dof: float) -> NDArray[np.float64]:
+    """One over the standard deviation of each column; zero where the deviation is zero."""
+    real = squares > 0
+    return np.where(real, 1.0 / np.sqrt(np.where(real, squares, 1.0) / dof), 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,25 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.core import _checks
-from isrlearn.core._accumulate import Running, between, default_chunk_size
-from isrlearn.core._slots import RunningMeans
-from isrlearn.core._spread import spread
-from isrlearn.core._threads import crew, one_by_one
-from isrlearn.core.labels import encode, union
+from isrlearn.core.labels import union
 
-#: Multiplications that are worth threads of their own.
-_MUCH = 1 << 30
-_MEANS_ONLY = "these moments keep means only; make them with order=2"
+_MEANS_ONLY = "these moments keep means only; compute them with order=2"
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
     """First and second moments of every (class, environment) cell of a sample.
 
-    Moments add up: ``a + b`` are the moments of the two samples together, whatever classes and
-    environments each of them saw. In memory, in chunks or on a cluster differ only in how
-    moments are summed. They are centred, so data far from the origin lose no digits.
+    Moments add up: ``a + b`` are the moments of the two samples together, whichever classes and
+    environments each of them contains. In memory, in chunks or on a cluster: they differ only in
+    how moments are summed. They are centred, so that data far from the origin lose no digits.
+    `isrlearn.engine.cell_moments` computes them from rows.
 
     Parameters
     ----------
@@ -41,10 +34,10 @@ class Moments:
     mean : ndarray of shape (K, E, d)
         Mean of each cell; zero where a cell is empty.
     scatter : ndarray of shape (K, E, d, d) or (d, d), or None
-        Sum of outer products of deviations from the cell's mean: for each cell, or summed over
+        Sum of outer products of the deviations from the cell's mean: per cell, or summed over
         all cells ("pooled"), or not kept.
     unlabelled : Moments, optional
-        Moments of the rows whose environment is unknown, a (K, 1) value. They count in
+        Moments of the rows whose environment is unknown, of shape (K, 1). They count in
         `by_class` and `total` and belong to no cell.
     ddof : int, default=1
         ``scatter / (count - ddof)`` is the covariance: 1 for samples, 0 for a population.
@@ -52,8 +45,9 @@ class Moments:
     Examples
     --------
     >>> import numpy as np
-    >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [5.0, 5.0]])
-    >>> parts = [Moments.from_data(X[[i]], y=["a"], environments=["e"]) for i in range(3)]
+    >>> names = np.array(["a"]), np.array(["e"])
+    >>> rows = [[0.0, 1.0], [2.0, 1.0], [5.0, 5.0]]
+    >>> parts = [Moments(*names, np.ones((1, 1)), np.array([[row]])) for row in rows]
     >>> total = sum(parts)
     >>> total.count.item(), total.mean[0, 0].round(2).tolist()
     (3.0, [2.33, 2.33])
@@ -68,102 +62,6 @@ class Moments:
     ddof: int = 1
 
     @classmethod
-    def from_data(
-        cls,
-        X: Any,
-        y: ArrayLike | None,
-        environments: ArrayLike,
-        *,
-        order: int = 2,
-        pooled: bool = False,
-        targets: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        chunk_size: int | None = None,
-    ) -> Moments:
-        """Moments of a sample, read once and by rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Features; anything that slices by rows into arrays (an array, a memory map). Never
-            copied whole. Accumulators are float64 whatever its type.
-        y : array-like of shape (n,) or None
-            Class of each row; None puts all rows in one class.
-        environments : array-like of shape (n,)
-            Environment of each row; None or NaN where unknown.
-        order : {1, 2}, default=2
-            1 keeps means only.
-        pooled : bool, default=False
-            Keep one scatter summed over the cells instead of one a cell.
-        targets : array-like of shape (n,) or (n, t), optional
-            Continuous targets, appended to the features as last columns.
-        sample_weight : array-like of shape (n,), optional
-            Frequency weights: a weight of 2 is the row twice.
-        chunk_size : int, optional
-            Rows read at a time.
-        """
-        _checks.check_reading(order, chunk_size)
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        n, d = X.shape
-        classes, class_codes = encode(np.zeros(n, dtype=int) if y is None else y)
-        names, codes = encode(environments)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        _checks.check_rows(n, class_codes, codes, weight)
-        extra = None if targets is None else np.asarray(targets).reshape(n, -1)
-        K, E = len(classes), len(names)
-        # One slot a cell; unlabelled rows of class k go to slot K·E + k.
-        slots = np.where(codes < 0, K * E + class_codes, class_codes * E + codes)
-        width = d + (0 if extra is None else extra.shape[1])
-        step = chunk_size or default_chunk_size(d, K * E, apart=order == 1 or not pooled)
-        is_much = order == 2 and n * width * width >= _MUCH
-        with crew() if is_much else nullcontext(one_by_one) as share:
-            running: Running | RunningMeans = RunningMeans(K * E + K, width)
-            if order == 2:
-                running = Running(K * E, K, width, pooled, share)
-            for start in range(0, n, step):
-                rows = slice(start, start + step)
-                block = np.asarray(X[rows])
-                if extra is not None:
-                    block = np.column_stack([block, extra[rows]])
-                with np.errstate(over="ignore", invalid="ignore"):  # seen in the sums, and named
-                    running.add(block, slots[rows], None if weight is None else weight[rows])
-            made = cls._from_running(running, classes, names)
-        if isinstance(running, Running):
-            _checks.check_spread(running.scatter, getattr(X, "dtype", np.float64), d)
-        return made
-
-    @classmethod
-    def _from_running(
-        cls, running: Running | RunningMeans, classes: NDArray, names: NDArray
-    ) -> Moments:
-        K, E = len(classes), len(names)
-        means = running.mean
-        d = means.shape[-1]
-        cells, rest = slice(0, K * E), slice(K * E, None)
-        _checks.check_finite(means[cells].reshape(K, E, d), classes, names)
-        _checks.check_finite(means[rest].reshape(K, 1, d), classes, None)
-        inner = outer = None
-        if isinstance(running, Running):
-            inner, outer = running.scatters(K, E)
-        unlabelled = None
-        if running.count[rest].any():
-            unlabelled = cls(
-                classes,
-                np.array(["unlabelled"]),
-                running.count[rest].reshape(K, 1),
-                means[rest].reshape(K, 1, d),
-                outer,
-            )
-        return cls(
-            classes,
-            names,
-            running.count[cells].reshape(K, E),
-            means[cells].reshape(K, E, d),
-            inner,
-            unlabelled,
-        )
-
-    @classmethod
     def population(
         cls,
         mean: ArrayLike,
@@ -173,7 +71,7 @@ class Moments:
         classes: ArrayLike | None = None,
         environments: ArrayLike | None = None,
     ) -> Moments:
-        """Exact moments of known distributions, one a cell.
+        """Exact moments of known distributions, one per cell.
 
         Parameters
         ----------
@@ -212,10 +110,16 @@ class Moments:
 
     @property
     def covariance(self) -> NDArray[np.float64]:
-        """Covariance of each cell, (K, E, d, d)."""
+        """Covariance of each cell, (K, E, d, d); zero where a cell has too few rows for one."""
         if self.scatter is None or self.pooled:
-            raise ValueError("these moments keep no scatter a cell; make them with order=2")
-        return self.scatter / (self.count - self.ddof)[..., None, None]
+            raise ValueError("these moments keep no scatter per cell; compute them with order=2")
+        dof = self.cell_dof
+        return self.scatter / np.where(dof > 0, dof, 1.0)[..., None, None]
+
+    @property
+    def cell_dof(self) -> NDArray[np.float64]:
+        """Degrees of freedom of each cell's covariance, (K, E)."""
+        return np.maximum(self.count - self.ddof, 0.0)
 
     @property
     def dof(self) -> float:
@@ -236,7 +140,7 @@ class Moments:
         """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
         return self._total
 
-    # Asked for many times in a fit, and d×d each: made once.
+    # Needed many times in a fit, and d×d each: computed once.
     @cached_property
     def _by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
         count, mean, rows = between(self.count, self.mean, axis=1)
@@ -258,6 +162,16 @@ class Moments:
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_by_class", "_total")}
 
+    def mean_shifts(self, classes: NDArray | None = None) -> NDArray[np.float64]:
+        """Deviations of the cell means from their class mean, times root counts, (K·E, d).
+
+        Cells without rows have a row of zeros, so each class contributes the environments in which
+        it was seen.
+        """
+        picked = slice(None) if classes is None else classes
+        rows = between(self.count[picked], self.mean[picked], axis=1)[2]
+        return rows.reshape(-1, self.n_features)
+
     def total_scatter(self) -> NDArray[np.float64]:
         """Scatter of all the rows about their mean, (d, d)."""
         scatter = self.total()[2]
@@ -276,7 +190,7 @@ class Moments:
         )
 
     def moved(self, shift: ArrayLike) -> Moments:
-        """Moments of ``x + shift`` from those of x; empty cells stay where they are."""
+        """Moments of ``x + shift`` from those of x; empty cells keep a mean of zero."""
         mean = np.where(self.count[..., None] > 0, self.mean + np.asarray(shift), 0.0)
         other = None if self.unlabelled is None else self.unlabelled.moved(shift)
         return replace(self, mean=mean, unlabelled=other)
@@ -291,10 +205,10 @@ class Moments:
         )
 
     def reweighted(self, weight: ArrayLike, unlabelled: ArrayLike | None = None) -> Moments:
-        """Moments with the rows of each cell weighing `weight` (K, E) times as much."""
+        """Moments with the rows of each cell weighted by `weight` (K, E)."""
         w = np.asarray(weight, dtype=float)
         if self.pooled and self.scatter is not None and not np.all(w == w.flat[0]):
-            raise ValueError("cells can be reweighted only with a scatter a cell (pooled=False)")
+            raise ValueError("cells can be reweighted only with a scatter per cell (pooled=False)")
         other = self.unlabelled
         if other is not None and unlabelled is not None:
             other = other.reweighted(np.asarray(unlabelled)[:, None])
@@ -306,10 +220,10 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
-        _checks.check_mergeable(self, other)
+        _check_mergeable(self, other)
         classes = union(self.classes, other.classes)
         names = union(self.environments, other.environments)
-        a, b = spread(self, classes, names), spread(other, classes, names)
+        a, b = self._spread(classes, names), other._spread(classes, names)
         count = np.stack([a.count, b.count])
         _, mean, rows = between(count, np.stack([a.mean, b.mean]), axis=0)
         scatter = None
@@ -325,6 +239,56 @@ class Moments:
     def __radd__(self, other: object) -> Moments:
         # sum() starts from the integer 0, the neutral element.
         return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def _spread(self, classes: NDArray, names: NDArray) -> Moments:
+        """The same moments with empty cells for the classes and environments not seen."""
+        if len(classes) == len(self.classes) and len(names) == len(self.environments):
+            return self
+        seen = np.searchsorted(classes, self.classes), np.searchsorted(names, self.environments)
+        cells = np.ix_(*seen)
+        count = np.zeros((len(classes), len(names)))
+        mean = np.zeros((*count.shape, self.n_features))
+        count[cells], mean[cells] = self.count, self.mean
+        scatter, other = self.scatter, self.unlabelled
+        if scatter is not None and not self.pooled:
+            scatter = np.zeros((*mean.shape, self.n_features))
+            scatter[cells] = self.scatter
+        if other is not None:
+            other = other._spread(classes, other.environments)
+        return Moments(classes, names, count, mean, scatter, other, self.ddof)
+
+
+def between(
+    count: NDArray, mean: NDArray, axis: int
+) -> tuple[NDArray, NDArray, NDArray[np.float64]]:
+    """Count and mean merged along an axis, and the weighted deviations of the parts.
+
+    The Gram matrix of the deviations is the scatter between the parts: Chan's merge for any
+    number of parts. Empty parts have no weight.
+    """
+    total = count.sum(axis=axis)
+    share = count / np.expand_dims(np.where(total > 0, total, 1.0), axis)
+    # Averaging deviations from one of the parts, not the means themselves, keeps the digits of
+    # means far from the origin; an empty part's zero mean must not be that reference.
+    pick = np.expand_dims(count.argmax(axis=axis), axis)
+    origin = np.take_along_axis(mean, pick[..., None], axis=axis)
+    centre = origin + (share[..., None] * (mean - origin)).sum(axis=axis, keepdims=True)
+    rows = np.sqrt(count)[..., None] * (mean - centre)
+    return total, np.squeeze(centre, axis=axis), rows
+
+
+def _check_mergeable(a: Moments, b: Moments) -> None:
+    """Raise unless both keep the same quantities of the same features."""
+    if a.n_features != b.n_features:
+        raise ValueError(f"moments of {a.n_features} and of {b.n_features} features do not add up")
+    kinds = [
+        "no scatter" if m.scatter is None else "a pooled scatter" if m.pooled else "cell scatters"
+        for m in (a, b)
+    ]
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"moments with {kinds[0]} and with {kinds[1]} do not add up")
+    if a.ddof != b.ddof:
+        raise ValueError("moments of a sample and of a population do not add up")
 
 
 def _gram(rows: NDArray) -> NDArray:

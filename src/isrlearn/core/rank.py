@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from isrlearn.core.moments import Moments
-from isrlearn.core.shifts import Shifts, covariance_shifts, joint_shifts, mean_shifts
+from isrlearn.core.shifts import Shifts, covariance_shifts, joint_shifts
 from isrlearn.core.whiten import reliable_coordinates
 
-#: Squared shifts below this share of the largest are rounding (populations have no noise).
+#: Squared shifts below this share of the largest are rounding errors (populations have no noise).
 _NEGLIGIBLE = 1e-20
 
 
@@ -26,7 +26,8 @@ class RankTest:
     rank : int
         Smallest number of dimensions that leaves no significant shift.
     p_values : tuple of float
-        ``p_values[r]``: of "r dimensions are enough"; the last one is the first not rejected.
+        ``p_values[r]`` is that of "r dimensions are enough"; the last one is the first not
+        rejected.
     level : float
         Level of each step.
     spectrum : ndarray of shape (m,)
@@ -34,7 +35,7 @@ class RankTest:
     noise : float
         Largest such value expected from sampling noise alone.
     limit : int
-        Most dimensions that this many environments and classes can show.
+        Largest number of dimensions that these environments and classes can show.
     """
 
     rank: int
@@ -46,7 +47,7 @@ class RankTest:
 
     @property
     def limited(self) -> bool:
-        """Whether the environments, not the data, set the rank: more of them may show more."""
+        """Whether the environments, not the data, limit the rank: more of them may show more."""
         return self.rank == self.limit
 
 
@@ -72,10 +73,16 @@ def mean_rank(moments: Moments, classes: NDArray | None = None, *, level: float 
     level : float, default=0.01
         Level of each step of the sequence.
     """
-    factor = reliable_coordinates(moments).factor
-    rows = mean_shifts(moments, classes).means @ factor
+    rows = moments.mean_shifts(classes) @ reliable_coordinates(moments).factor
     t = np.linalg.svd(rows, compute_uv=False) ** 2
-    p, q = rows.shape[1], independent_shifts(moments, classes)
+    return mean_rank_of(t, rows.shape[1], moments, classes, level=level)
+
+
+def mean_rank_of(
+    spectrum: NDArray, p: int, moments: Moments, classes: NDArray | None, *, level: float
+) -> RankTest:
+    """`mean_rank` from the squared singular values of the shifts in p whitened features."""
+    t, q = spectrum, independent_shifts(moments, classes)
     limit = min(p, q)
     if moments.ddof == 0:
         return _numerical(t[:limit], limit, level)
@@ -95,18 +102,18 @@ def covariance_rank(
 ) -> RankTest:
     r"""Number of dimensions in which cell covariances differ between environments.
 
-    In whitened features, on the m directions outside the r that move most,
+    In whitened features, on the m directions outside the r that shift most,
 
     .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar\Sigma_k) N \|_F^2
               \sim \chi^2_{q m (m+1)/2} .
 
     The chi-square law is that of large cells. Its mean is replaced by the exact one of the
     (matrix beta) null distribution and its degrees of freedom by those of a variance inflated by
-    2m/n a cell, so that the level holds when cells are not much larger than m. Gaussian features
-    are assumed; heavy tails make covariances vary more and the test too eager: use the
-    permutation form there.
+    2m/n per cell, so that the level holds when cells are not much larger than m. Gaussian
+    features are assumed: with heavy tails covariances vary more and the test rejects too often;
+    use the permutation form there.
 
-    Parameters are those of `mean_rank`; the moments need a scatter a cell. The sequence ends at
+    Parameters are those of `mean_rank`; the moments need a scatter per cell. The sequence ends at
     `most` dimensions: ``most=1`` asks only whether covariances differ at all.
     """
     return _shift_rank(moments, classes, level, covariance_shifts, most)
@@ -131,15 +138,14 @@ def _shift_rank(
     shifts_of: Callable[[Moments, NDArray | None], Shifts],
     most: int | None = None,
 ) -> RankTest:
-    cell = _cell_degrees(moments, classes)
-    factor = reliable_coordinates(moments, smallest_cell=float(cell.min())).factor
+    cell = moments.cell_dof if classes is None else moments.cell_dof[classes]
+    factor = reliable_coordinates(moments, smallest_cell=smallest_cell(moments, classes)).factor
     shifts = shifts_of(moments.map(factor), classes)
     p, q = factor.shape[1], independent_shifts(moments, classes)
     if moments.ddof == 0:
         # Singular values of the shifts: squaring them first would hide the small in rounding.
-        stacked = np.concatenate([shifts.means, shifts.covariances.reshape(-1, p)])
-        return _numerical(np.linalg.svd(stacked, compute_uv=False) ** 2, p, level)
-    spectrum = np.linalg.eigvalsh(shifts.scatter())[::-1]
+        return _numerical(np.linalg.svd(shifts.stacked(), compute_uv=False) ** 2, p, level)
+    spectrum = shifts.principal(0)[1]
     tests = bool(len(shifts.means)) + bool(len(shifts.covariances))
 
     def p_value(r: int) -> float:
@@ -183,9 +189,10 @@ def independent_shifts(moments: Moments, classes: NDArray | None) -> int:
     return int(np.count_nonzero(count) - np.count_nonzero(count.any(axis=1)))
 
 
-def _cell_degrees(moments: Moments, classes: NDArray | None) -> NDArray:
-    """Degrees of freedom of each cell's covariance, (K, E)."""
-    return (moments.count if classes is None else moments.count[classes]) - moments.ddof
+def smallest_cell(moments: Moments, classes: NDArray | None = None) -> float:
+    """Degrees of freedom of the smallest covariance to be compared."""
+    cell = moments.cell_dof if classes is None else moments.cell_dof[classes]
+    return float(cell[cell > 0].min(initial=np.inf))
 
 
 def _mean_edge(p: int, q: int) -> float:
@@ -197,7 +204,7 @@ def _trace_p_value(statistic: float, p: int, q: int, dof: float) -> float:
     """Upper tail of the Lawley-Hotelling trace times its degrees of freedom."""
     n = (dof - p - 1) / 2
     if n <= 1:
-        # Too few rows for the F approximation's moments to exist: nothing can be concluded.
+        # With too few rows the moments of the F approximation do not exist: no conclusion.
         return 1.0
     b = (p + 2 * n) * (q + 2 * n) / (2 * (2 * n + 1) * (n - 1))
     dof2 = 4 + (p * q + 2) / (b - 1)
@@ -207,7 +214,8 @@ def _trace_p_value(statistic: float, p: int, q: int, dof: float) -> float:
 
 def _covariance_p_value(statistic: float, p: int, cell: NDArray) -> float:
     """Upper tail of the summed squared covariance shifts under equal Gaussian covariances."""
-    total = cell.sum(axis=1, keepdims=True)
+    total = np.broadcast_to(cell.sum(axis=1, keepdims=True), cell.shape)[cell > 0]
+    cell = cell[cell > 0]
     share = cell / total
     a, t = cell / 2, total / 2
     # E tr(B²) of the matrix beta B = share · S̄^(-1/2) S S̄^(-1/2), by zonal polynomials.

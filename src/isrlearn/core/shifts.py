@@ -1,4 +1,4 @@
-"""What changes between environments, in units of its sampling noise."""
+"""Differences of cell covariances (and means) between environments, in units of sampling noise."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core._accumulate import between
 from isrlearn.core.moments import Moments
 
 _MAX_SWEEPS = 50
+#: Features up to which all eigenvalues are computed; beyond, the leading ones by iteration.
+_DENSE = 512
+#: Extra directions of the subspace iteration, and its number of steps.
+_EXTRA, _STEPS = 16, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,34 +29,53 @@ class Shifts:
     Parameters
     ----------
     means : ndarray of shape (a, p)
-        One row a cell; no rows where means are not to be used.
+        One row per cell; no rows where means are not compared.
     covariances : ndarray of shape (a, p, p)
-        One symmetric matrix a cell; none where covariances are not to be used.
+        One symmetric matrix per cell; none where covariances are not compared.
     """
 
     means: NDArray[np.float64]  # (a, p)
     covariances: NDArray[np.float64]  # (a, p, p)
 
-    def scatter(self) -> NDArray[np.float64]:
-        """Sum of the squares of all the shifts, (p, p); its leading eigenvectors move most."""
-        squares = np.einsum("aij,ajk->ik", self.covariances, self.covariances, optimize=True)
-        return self.means.T @ self.means + squares
+    def stacked(self) -> NDArray[np.float64]:
+        """All the shifts as rows (m, p); their Gram matrix is the scatter of the shifts."""
+        p = self.means.shape[1]
+        return np.concatenate([self.means, self.covariances.reshape(-1, p)])
 
-    def leading(self, rank: int) -> NDArray[np.float64]:
+    def principal(self, rank: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Leading eigenvectors (p, rank) of the scatter, and its largest eigenvalues, sorted."""
+        S = self.stacked()
+        p = S.shape[1]
+        if p <= _DENSE:
+            values, vectors = linalg.eigh(S.T @ S)
+        else:
+            # Subspace iteration: only products with p×k matrices, never a p×p decomposition.
+            k = min(p, rank + _EXTRA)
+            Q = np.linalg.qr(np.random.default_rng(0).standard_normal((p, k)))[0]
+            for _ in range(_STEPS):
+                Q = np.linalg.qr(S.T @ (S @ Q))[0]
+            image = S @ Q
+            values, inner = linalg.eigh(image.T @ image)
+            vectors = Q @ inner
+        return vectors[:, ::-1][:, :rank], np.maximum(values[::-1], 0.0)
+
+    def leading(
+        self, rank: int, start: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
         r"""Orthonormal basis (p, rank) of the subspace that holds most of the shifts.
 
         Maximises :math:`\sum \|N^\top m\|^2 + \sum \|N^\top D N\|_F^2` over orthonormal N: a
-        covariance shift has to lie in the subspace on both sides, which the eigenvectors of
-        `scatter`, the starting point, do not ask for. Each sweep linearises the second term.
+        covariance shift must lie in the subspace on both sides, which the eigenvectors of the
+        scatter (the default start) do not require. Each sweep linearises the second term.
         """
-        N = _top(self.scatter(), rank)
+        N = self.principal(rank)[0] if start is None else start
         if not len(self.covariances) or rank in (0, len(N)):
             return N
         best = self._held(N)
         for _ in range(_MAX_SWEEPS):
-            half = self.covariances @ N
-            slope = self.means.T @ self.means + 2 * np.einsum("aij,akj->ik", half, half)
-            candidate = _top(slope, rank)
+            half = np.sqrt(2.0) * (self.covariances @ N)  # (a, p, r)
+            slope = np.hstack([self.means.T, *half])
+            candidate = np.linalg.svd(slope, full_matrices=False)[0][:, :rank]
             held = self._held(candidate)
             if held <= best * (1 + 1e-12):
                 break
@@ -74,28 +96,21 @@ class Shifts:
 
 def mean_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
     """Shifts of the cell means from their class mean, weighted by root counts."""
-    picked = slice(None) if classes is None else classes
-    _, _, rows = between(moments.count[picked], moments.mean[picked], axis=1)
     d = moments.n_features
-    return Shifts(rows.reshape(-1, d), np.zeros((0, d, d)))
+    return Shifts(moments.mean_shifts(classes), np.zeros((0, d, d)))
 
 
 def covariance_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
     """Shifts of the cell covariances from their class's, weighted by their precision."""
     picked = slice(None) if classes is None else classes
     covariance, d = moments.covariance[picked], moments.n_features
-    weight = (moments.count[picked] - moments.ddof)[..., None, None]
-    mean = (weight * covariance).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+    weight = moments.cell_dof[picked][..., None, None]
+    total = weight.sum(axis=1, keepdims=True)
+    mean = (weight * covariance).sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
     shifts = np.sqrt(weight / 2) * (covariance - mean)
     return Shifts(np.zeros((0, d)), shifts.reshape(-1, d, d))
 
 
 def joint_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
     """Shifts of means and covariances together; comparable in whitened features only."""
-    return Shifts(
-        mean_shifts(moments, classes).means, covariance_shifts(moments, classes).covariances
-    )
-
-
-def _top(matrix: NDArray, rank: int) -> NDArray[np.float64]:
-    return np.ascontiguousarray(linalg.eigh(matrix)[1][:, ::-1][:, :rank])
+    return Shifts(moments.mean_shifts(classes), covariance_shifts(moments, classes).covariances)

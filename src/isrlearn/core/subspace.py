@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,35 +11,34 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, mean_rank
-from isrlearn.core.shifts import mean_shifts
+from isrlearn.core.rank import RankTest, mean_rank, mean_rank_of
 from isrlearn.core.whiten import Whitening, well_sampled, whitening, without_rounding
 
 Variant = Literal["pooled", "paper"]
-Rank = int | Literal["auto"]
+Rank = int | Literal["auto"] | RankTest
 
-#: Relative size below which a singular value is rounding, not signal.
+#: Relative size below which a singular value is a rounding error, not signal.
 NEGLIGIBLE = 1e-10
-#: Ratio of the scales of two features from which on the smaller needs care.
+#: Ratio of the scales of two features above which the smaller one needs care.
 _WILD = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class Subspace:
-    """A spurious subspace, and how to take it out.
+    """A spurious subspace, and how to remove it.
 
     Parameters
     ----------
     basis : ndarray of shape (d, r)
-        Orthonormal basis of the directions that change between environments.
+        Orthonormal basis of the directions that shift between environments.
     dual : ndarray of shape (d, r)
         ``dual.T @ x`` are the coordinates of x on `basis`, so ``x - basis @ dual.T @ x`` has no
         spurious part. The same as `basis` where that projection is orthogonal; else orthogonal
         in whitened coordinates.
     spectrum : ndarray of shape (m,)
-        Strength of every direction found, strongest first.
+        Strength of the directions found, strongest first.
     rank_test : RankTest or None
-        How the rank was chosen, where it was.
+        How the rank was chosen, unless it was given.
     """
 
     basis: NDArray[np.float64]  # (d, r)
@@ -67,21 +67,23 @@ def mean_subspace(
     r"""Span of the differences of the cell means between environments (ISR-Mean, Algorithm 1).
 
     ``variant="paper"``: the leading eigenvectors of the covariance of the environments' means in
-    one class, all weighing the same. ``variant="pooled"``, ours: of one scatter over all the
-    given classes,
+    one class, all with the same weight. ``variant="pooled"``, ours: those of one scatter over all
+    the given classes,
 
     .. math:: \sum_{k,e} n_{ke} (m_{ke} - \bar m_k)(m_{ke} - \bar m_k)^\top,
 
-    whitened by the pooled within-cell covariance when there are rows enough to estimate it.
+    whitened by the pooled within-cell covariance when there are enough rows to estimate it. Each
+    class contributes the environments in which it was seen.
 
     Parameters
     ----------
     moments : Moments
-    n_spurious : int or "auto", default="auto"
-        Dimensions to find, at most as many as the means can span (E−1 a class); "auto" tests
-        for them (`mean_rank`) and needs a scatter.
+    n_spurious : int, "auto" or RankTest, default="auto"
+        Dimensions to find, at most as many as the means can span (E−1 per class); "auto" tests
+        for them (`mean_rank`) and needs a scatter; a test that was made elsewhere is kept.
     classes : array-like of int, optional
-        Positions of the classes to use. Default: all ("pooled"), the last one ("paper").
+        Positions of the classes to use. Default: all ("pooled"), the last one that was seen in
+        two environments ("paper").
     variant : {"pooled", "paper"}, default="pooled"
     level : float, default=0.01
         Level of the rank test.
@@ -94,18 +96,22 @@ def mean_subspace(
     >>> np.abs(found.basis.ravel()).tolist()
     [1.0, 0.0, 0.0]
     """
-    picked: NDArray | None
+    picked = None if classes is None else np.atleast_1d(classes)
     if variant == "paper":
-        picked = np.atleast_1d([-1] if classes is None else classes)
-        rows = np.concatenate([_centred(moments.mean[k]) for k in picked])
+        picked = _last_compared(moments) if picked is None else picked
+        shifts = np.concatenate([_centred(moments, k) for k in picked])
         coordinates = None
     else:
-        picked = None if classes is None else np.atleast_1d(classes)
-        rows = mean_shifts(moments, picked).means
-        coordinates = coordinates_of(moments)
-    test = mean_rank(moments, picked, level=level) if n_spurious == "auto" else None
-    limit = _spannable(moments, picked)
-    return row_space(rows, _rank(n_spurious, test, limit), coordinates, test)
+        shifts, coordinates = moments.mean_shifts(picked), coordinates_of(moments)
+    if coordinates is None:
+        rank, test = tested(n_spurious, lambda: mean_rank(moments, picked, level=level))
+        return row_space(shifts, min(rank, spannable(moments, picked)), test)
+    # One whitening and one decomposition for the rank test and the subspace.
+    _, s, Vt = np.linalg.svd(shifts @ coordinates.factor, full_matrices=False)
+    p = moments.n_features
+    rank, test = tested(n_spurious, lambda: mean_rank_of(s**2, p, moments, picked, level=level))
+    rank = min(rank, spannable(moments, picked), _numerical_rank(s))
+    return oblique(Vt[:rank].T, coordinates, s**2, test)
 
 
 def multiclass_subspace(
@@ -119,9 +125,9 @@ def multiclass_subspace(
     """Span of the mean differences of all classes together (ISR-Multiclass, Algorithm 3).
 
     ``variant="paper"``: E−1 principal directions of each class's means, stacked as unit vectors;
-    the leading left singular vectors of the stack. Every direction votes with the same weight
-    there, noise included once E−1 exceeds the true rank. ``variant="pooled"`` weighs each by
-    the size of its shift: it is `mean_subspace` over all the classes.
+    the leading left singular vectors of the stack. Every direction has the same weight there,
+    noise included once E−1 exceeds the true rank. ``variant="pooled"`` weights each by the size
+    of its shift: it is `mean_subspace` over all the classes.
 
     Parameters are those of `mean_subspace`; `classes` are all by default in both variants.
 
@@ -129,7 +135,7 @@ def multiclass_subspace(
     --------
     >>> import numpy as np
     >>> mean = np.zeros((2, 2, 3))
-    >>> mean[0, 1, 0] = mean[1, 1, 1] = 1.0  # class 0 moves along x, class 1 along y
+    >>> mean[0, 1, 0] = mean[1, 1, 1] = 1.0  # class 0 shifts along x, class 1 along y
     >>> moments = Moments.population(mean)
     >>> found = multiclass_subspace(moments, n_spurious=2, variant="paper")
     >>> (found.basis @ found.basis.T).round(12).diagonal().tolist()
@@ -138,10 +144,9 @@ def multiclass_subspace(
     every = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
     if variant == "pooled":
         return mean_subspace(moments, n_spurious, classes=every, level=level)
-    test = mean_rank(moments, every, level=level) if n_spurious == "auto" else None
-    directions = [row_space(_centred(moments.mean[k]), None).basis.T for k in every]
-    rank = _rank(n_spurious, test, _spannable(moments, every))
-    return row_space(np.concatenate(directions), rank, None, test)
+    rank, test = tested(n_spurious, lambda: mean_rank(moments, every, level=level))
+    directions = [row_space(_centred(moments, k), None).basis.T for k in every]
+    return row_space(np.concatenate(directions), min(rank, spannable(moments, every)), test)
 
 
 def regression_subspace(
@@ -154,7 +159,7 @@ def regression_subspace(
     """Span of the differences of the environments' means (ISR-Regression, Algorithm 4).
 
     `mean_subspace` with nothing to condition on: the moments must have one class. Second moments
-    play no part: under the regression model they change along invariant directions too.
+    are not compared: under the regression model they shift along invariant directions too.
 
     Examples
     --------
@@ -165,50 +170,59 @@ def regression_subspace(
     """
     if len(moments.classes) != 1:
         raise ValueError(
-            f"regression conditions on no class, but the moments have {len(moments.classes)}; "
-            "make them with y=None"
+            f"regression does not condition on classes, but the moments have "
+            f"{len(moments.classes)}; compute them with y=None"
         )
     return mean_subspace(moments, n_spurious, variant=variant, level=level)
 
 
-def _centred(mean: NDArray) -> NDArray:
-    return mean - mean.mean(axis=0)
+def _centred(moments: Moments, k: int) -> NDArray:
+    """Unweighted deviations of a class's cell means from their average, one row per cell."""
+    mean = moments.mean[k][moments.count[k] > 0]
+    return mean - mean.mean(axis=0) if len(mean) else mean
+
+
+def _last_compared(moments: Moments) -> NDArray[np.intp]:
+    """Position of the last class that was seen in two environments, or of the last class."""
+    seen = np.flatnonzero(np.count_nonzero(moments.count, axis=1) > 1)
+    return np.array([seen[-1] if len(seen) else len(moments.classes) - 1])
+
+
+def tested(n_spurious: Rank, make: Callable[[], RankTest]) -> tuple[int, RankTest | None]:
+    """The rank to find, and its test: a new one for "auto", the given one, none for a number."""
+    if n_spurious == "auto":
+        n_spurious = make()
+    if isinstance(n_spurious, RankTest):
+        return n_spurious.rank, n_spurious
+    return int(n_spurious), None
 
 
 def coordinates_of(moments: Moments) -> Whitening | None:
-    """Whitening where the moments have a scatter and rows enough for it."""
+    """Whitening where the moments have a scatter and enough rows for it."""
     return whitening(moments) if moments.scatter is not None and well_sampled(moments) else None
 
 
-def _spannable(moments: Moments, classes: NDArray | None) -> int:
-    """Most directions the cell means can span: a class's environments less one, summed."""
+def spannable(moments: Moments, classes: NDArray | None = None) -> int:
+    """Largest number of directions the cell means can span: per class, its environments less one."""
     cells = np.count_nonzero(moments.count if classes is None else moments.count[classes], axis=1)
     return int(min(np.maximum(cells - 1, 0).sum(), moments.n_features))
 
 
-def _rank(n_spurious: Rank, test: RankTest | None, limit: int) -> int:
-    wanted = test.rank if test is not None else int(n_spurious)
-    return min(wanted, limit)
+def _numerical_rank(singular: NDArray) -> int:
+    return int(np.count_nonzero(singular > singular.max(initial=0.0) * NEGLIGIBLE))
 
 
-def row_space(
-    rows: NDArray,
-    rank: int | None,
-    coordinates: Whitening | None = None,
-    test: RankTest | None = None,
-) -> Subspace:
-    """Subspace of the leading right singular vectors of rows; of all nonzero ones without rank."""
-    z = rows if coordinates is None else rows @ coordinates.factor
-    _, s, Vt = np.linalg.svd(z, full_matrices=False)
-    real = int(np.count_nonzero(s > s.max(initial=0.0) * NEGLIGIBLE))
-    rank = real if rank is None else min(rank, real)
-    return oblique(Vt[:rank].T, coordinates, s**2, test)
+def row_space(rows: NDArray, rank: int | None, test: RankTest | None = None) -> Subspace:
+    """Subspace of the leading right singular vectors of rows; of all nonzero ones by default."""
+    _, s, Vt = np.linalg.svd(rows, full_matrices=False)
+    real = _numerical_rank(s)
+    return oblique(Vt[: real if rank is None else min(rank, real)].T, None, s**2, test)
 
 
 def oblique(
     Q: NDArray, coordinates: Whitening | None, spectrum: NDArray, test: RankTest | None
 ) -> Subspace:
-    """Subspace spanned by orthonormal Q of the coordinates, seen from the original features."""
+    """Subspace of the original features that orthonormal Q spans in the coordinates."""
     if coordinates is None:
         Q = without_rounding(Q)
         return Subspace(Q, Q, spectrum, test)
@@ -222,8 +236,8 @@ def _orthonormal(vectors: NDArray) -> tuple[NDArray, NDArray]:
     size = np.abs(vectors).max(axis=1, initial=0.0)
     if not size.any() or size.max() <= _WILD * size[size > 0].min():
         return np.linalg.qr(vectors)
-    # Beside large features the rows of small ones would be rounding. The largest rows first keep
-    # the triangle exact; it then gives each small row by itself, and the large ones need no more.
+    # Beside large features, the rows of small ones would be rounding errors. With the largest rows
+    # first the triangle is exact; each small row then follows from it by substitution.
     order = np.argsort(-size)
     Q, triangle = np.linalg.qr(vectors[order])
     Q = Q[np.argsort(order)]

@@ -10,19 +10,19 @@ from scipy import linalg
 
 from isrlearn.core.moments import Moments
 
-#: Rows a feature that make whitened features better than the features as they are.
+#: Rows per feature from which whitened features are better than the features as they are.
 ROWS_PER_FEATURE = 20
-#: Rows a feature that keep tests in whitened features at their level.
+#: Rows per feature with which tests in whitened features keep their level.
 _ROWS_PER_TESTED_FEATURE = 10
-#: Rows of the smallest cell a feature that make its covariance worth comparing.
+#: Rows of the smallest cell per feature with which its covariance is worth comparing.
 ROWS_PER_CELL_FEATURE = 2
-#: Most and fewest principal components that are looked at where rows are too few for all features.
+#: Largest and smallest number of principal components used when rows are too few for all features.
 _MOST = 200
 _FEWEST = 50
 #: Smallest eigenvalue of a correlation matrix taken at face value. Below it a direction has no
 #: variance inside the cells, and only its differences between cells matter.
 _FLOOR = 1e-10
-#: Eigenvalue of a correlation matrix below which a direction holds rounding alone.
+#: Eigenvalue of a correlation matrix below which a direction is all rounding error.
 _ROUNDING = 1e-13
 
 
@@ -40,7 +40,7 @@ class Whitening:
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 2)) @ [[3.0, 1.0], [0.0, 0.1]]
-    >>> moments = Moments.from_data(X, None, np.arange(500) % 2)
+    >>> moments = Moments.population(np.zeros((1, 1, 2)), np.cov(X.T))
     >>> W = whitening(moments)
     >>> np.allclose(W.factor.T @ (moments.within() / moments.dof) @ W.factor, np.eye(2))
     True
@@ -51,7 +51,7 @@ class Whitening:
 
 
 def well_sampled(moments: Moments) -> bool:
-    """Whether there are rows enough for the within-cell covariance to be inverted."""
+    """Whether there are enough rows for the within-cell covariance to be inverted."""
     return moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features
 
 
@@ -63,7 +63,7 @@ def whitening(moments: Moments) -> Whitening:
     """
     within, total = np.diag(moments.within()), np.diag(moments.total_scatter())
     scale = np.where(within > 0, within, total)
-    # One row a cell leaves no degrees of freedom, and nothing within the cells to divide.
+    # One row per cell leaves no degrees of freedom, and no scatter within the cells to divide.
     dof = moments.dof if moments.dof > 0 else 1.0
     return _whitening_of(moments.within() / dof, scale / dof)
 
@@ -77,8 +77,8 @@ def total_whitening(moments: Moments) -> Whitening:
 def _whitening_of(covariance: NDArray, variance: NDArray, nothing: float = -np.inf) -> Whitening:
     """Whitening of a covariance, conditioned by the given variances first.
 
-    Features without variance, and directions whose eigenvalue is at most `nothing`, have no part
-    in it: times a large constant even rounding would be large.
+    Features without variance, and directions whose eigenvalue is at most `nothing`, are left out:
+    multiplied by a large constant even a rounding error would be large.
     """
     scale = np.sqrt(variance)
     inverse_scale = 1.0 / np.where(scale > 0, scale, np.inf)
@@ -109,7 +109,7 @@ def principal_components(
         Number of directions, or the fraction of the variance in (0, 1) they must hold, or None
         for all with any variance.
     """
-    # An integer wants few of many eigenvectors; a fraction has to see all eigenvalues.
+    # An integer needs few of many eigenvectors; a fraction needs all eigenvalues.
     d = moments.n_features
     wanted = None if n_components is None or n_components < 1 else [d - int(n_components), d - 1]
     values, vectors = linalg.eigh(moments.total_scatter(), subset_by_index=wanted)
@@ -125,35 +125,42 @@ def principal_components(
 
 
 def without_rounding(directions: NDArray) -> NDArray[np.float64]:
-    """Orthonormal directions with zeros for entries that are rounding.
+    """Orthonormal directions with zeros for entries that are rounding errors.
 
-    Times a feature of 1e30 such an entry would drown all features of order one.
+    Multiplied by a feature of 1e30, such an entry would hide all features of order one.
     """
     return np.where(np.abs(directions) > 16 * np.finfo(float).eps, directions, 0.0)
 
 
 def default_components(moments: Moments) -> int | None:
-    """Principal components to look at where rows are too few to whiten all the features.
+    """Number of principal components to keep where rows are too few to whiten all the features.
 
-    None where they are enough, or too few for even the fewest components worth having: an
-    invariant signal is lost with the others.
+    None where they are enough, or too few for even the smallest useful number of components: an
+    invariant signal would be lost with the others.
     """
     count, d = moments.total()[0], moments.n_features
     enough = int((count - np.count_nonzero(moments.count)) // ROWS_PER_FEATURE)
-    # As many rows as a whitening of all features takes: nothing is gained by leaving some out.
+    # With enough rows to whiten all features, nothing is gained by leaving some out.
     return None if enough >= d or enough < _FEWEST else min(_MOST, enough)
 
 
-def reliable_coordinates(moments: Moments, *, smallest_cell: float = np.inf) -> Whitening:
-    """Whitened coordinates where rows allow: all of them, or leading principal components.
+def reliable_components(moments: Moments, smallest_cell: float = np.inf) -> int | None:
+    """Number of principal components that a test can whiten; None if all the features.
 
-    `smallest_cell` are the degrees of freedom of the smallest covariance to be compared there.
+    `smallest_cell` is the number of degrees of freedom of the smallest covariance to be compared.
     """
     enough = max(1.0, np.floor(smallest_cell / ROWS_PER_CELL_FEATURE))
     rows = max(1.0, moments.dof // _ROWS_PER_TESTED_FEATURE)
     if moments.ddof == 0 or moments.n_features <= min(rows, enough):
+        return None
+    return int(min(_MOST, rows, enough))
+
+
+def reliable_coordinates(moments: Moments, *, smallest_cell: float = np.inf) -> Whitening:
+    """Whitened coordinates: of all features, or of as many principal components as rows allow."""
+    p = reliable_components(moments, smallest_cell)
+    if p is None:
         return whitening(moments)
-    p = int(min(_MOST, rows, enough))
     components, _ = principal_components(moments, p)
     inner = whitening(moments.map(components))
     return Whitening(components @ inner.factor, inner.inverse @ components.T)
