@@ -1,4 +1,4 @@
-"""User input to arrays and cells. Every mistake a user can make is named here."""
+"""Checks of user input: every mistake gets one clear error."""
 
 from __future__ import annotations
 
@@ -9,16 +9,32 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from isrlearn.core.labels import encode, is_missing
 from isrlearn.core.moments import Moments
-from isrlearn.core.rows import Rows
+from isrlearn.engine.rows import Rows
+
+#: Types of features that are taken as they are; others are converted to the first.
+FLOATS = [np.float64, np.float32]
+
+
+class IncompleteDataError(ValueError):
+    """Rows that are too few to fit on; more of them may be enough."""
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Raise unless value is one of the choices."""
     if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def check_weights(weights: Any, *, classes: bool) -> None:
+    """Raise unless the weights of rows are None, "group" or, with classes, "class" or a dict."""
+    if not (classes and isinstance(weights, dict)):
+        check_choice("weights", weights, (None, "class", "group") if classes else (None, "group"))
 
 
 def check_between(name: str, value: Any, low: float, high: float) -> None:
@@ -42,14 +58,22 @@ def check_n_components(value: Any, n_features: int) -> None:
     )
 
 
-def check_n_spurious(value: Any, bound: float = np.inf, why: str = "") -> None:
-    """Raise unless value is "auto" or a count that the environments can show."""
-    if isinstance(value, str) and value == "auto":
+def check_n_spurious(
+    value: Any, bound: float = np.inf, why: str = "", n_features: float = 0
+) -> None:
+    """Raise unless value is "auto", "permutation" or a count that the environments can show.
+
+    More environments may show more, as long as there are more features.
+    """
+    if isinstance(value, str) and value in ("auto", "permutation"):
         return
     if not _is_number(value, Integral) or value < 0:
-        raise ValueError(f"n_spurious must be 'auto' or an int of at least 0; got {value!r}")
+        raise ValueError(
+            f"n_spurious must be 'auto', 'permutation' or an int of at least 0; got {value!r}"
+        )
     if value > bound:
-        raise ValueError(f"n_spurious={value} is more than the {bound} possible here: {why}")
+        message = f"n_spurious={value} is more than the {bound} possible here: {why}"
+        raise (IncompleteDataError if value < n_features else ValueError)(message)
 
 
 def refuse_path(X: Any) -> None:
@@ -62,16 +86,56 @@ def refuse_path(X: Any) -> None:
         )
 
 
-def check_source(estimator: Any, X: Rows, y: Any, *, reset: bool) -> NDArray | None:
-    """Labels (n,) of rows that are read some at a time, if any; the estimator knows its features.
+def check_rows(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    environments: Any,
+    sample_weight: Any,
+    *,
+    target: str | None,
+    reset: bool = True,
+    part: bool = False,
+) -> tuple[Any, NDArray | None, NDArray, NDArray | None]:
+    """X, y, environments and sample weights as arrays; the estimator learns its features.
 
-    What is not finite is found when the rows are read.
+    `target` is "classes", "numbers" or None (y is ignored). X may be `Rows` that are read block
+    by block: values that are not finite are then found when they are read. A `part` of the data
+    may have a single environment, or none that is known.
     """
+    refuse_path(X)
+    if isinstance(X, Rows):
+        _check_features(estimator, X, reset=reset)
+        y = _column(y, len(X)) if target is not None else None
+        if target == "numbers":
+            y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+    elif target is None:
+        X, y = validate_data(estimator, X, reset=reset, dtype=FLOATS), None
+    else:
+        numeric = target == "numbers"
+        X, y = validate_data(estimator, X, y, reset=reset, dtype=FLOATS, y_numeric=numeric)
+    if target == "classes":
+        check_labels(y)
+        check_classification_targets(y)
+    e = check_environments(environments, len(X), estimator.missing_environments, part=part)
+    return X, y, e, check_sample_weight(sample_weight, len(X))
+
+
+def check_features(estimator: Any, X: Any) -> Any:
+    """X to predict: an array of the features the estimator was fitted on, or `Rows` of them."""
+    refuse_path(X)
+    if isinstance(X, Rows):
+        _check_features(estimator, X, reset=False)
+        return X
+    return validate_data(estimator, X, reset=False, dtype=FLOATS)
+
+
+def _check_features(estimator: Any, X: Rows, *, reset: bool) -> None:
+    """Learn the number and names of the features, or raise unless they are the known ones."""
+    if not len(X):
+        raise ValueError("X has no rows")
     if reset:
-        estimator.n_features_in_ = X.shape[1]
-        estimator.__dict__.pop("feature_names_in_", None)
-        if X.feature_names is not None:
-            estimator.feature_names_in_ = np.array(X.feature_names, dtype=object)
+        know_features(estimator, X.shape[1], X.feature_names)
     elif X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
@@ -79,16 +143,25 @@ def check_source(estimator: Any, X: Rows, y: Any, *, reset: bool) -> NDArray | N
         )
     else:
         _check_names(estimator, X)
-    if not len(X):
-        raise ValueError("X has no rows")
-    labels = None if y is None else np.asarray(y)
-    if labels is not None and labels.shape != (len(X),):
-        raise ValueError(f"y has shape {labels.shape}, but X has {len(X)} rows")
+
+
+def know_features(estimator: Any, n_features: int, names: Sequence[str] | None = None) -> None:
+    """Set the number of features of an estimator, and their names where there are any."""
+    estimator.n_features_in_ = n_features
+    estimator.__dict__.pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _column(y: Any, n: int) -> NDArray:
+    labels = np.asarray([] if y is None else y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has shape {labels.shape}, but X has {n} rows")
     return labels
 
 
 def _check_names(estimator: Any, X: Rows) -> None:
-    """Raise unless columns that have names have those the estimator knows, in its order."""
+    """Raise unless named columns are those the estimator knows, in its order."""
     known = getattr(estimator, "feature_names_in_", None)
     if known is None or X.feature_names is None:
         return
@@ -104,16 +177,13 @@ def _check_names(estimator: Any, X: Rows) -> None:
 def check_environments(
     environments: ArrayLike | None, n: int, missing: str, *, part: bool = False
 ) -> NDArray:
-    """Environment of each row as an array, with one made-up name where none may be given.
-
-    A part of the data may hold a single environment, or none that is known.
-    """
+    """Environment of each row as an array; the same one for all rows where none is required."""
     check_choice("missing_environments", missing, ("raise", "single"))
     if environments is None:
         if missing == "single":
             return np.zeros(n, dtype=int)
         raise ValueError(
-            "environments are needed: fit(X, y, environments=e), one label a row. Through a "
+            "environments are needed: fit(X, y, environments=e), one label per row. Through a "
             "Pipeline or a search, enable metadata routing first "
             "(sklearn.set_config(enable_metadata_routing=True)). To fit with one environment "
             "and remove nothing, set missing_environments='single'."
@@ -121,7 +191,7 @@ def check_environments(
     array = np.asarray(environments)
     if array.shape != (n,):
         raise ValueError(
-            f"environments has shape {array.shape}, but X has {n} rows: give one label a row"
+            f"environments has shape {array.shape}, but X has {n} rows: give one label per row"
         )
     if part:
         return array
@@ -146,7 +216,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray | No
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (n,):
         raise ValueError(
-            f"sample_weight.shape == {weight.shape}, expected {(n,)}: give one weight a row"
+            f"sample_weight.shape == {weight.shape}, expected {(n,)}: give one weight per row"
         )
     if not np.isfinite(weight).all() or (weight < 0).any():
         row = int(np.flatnonzero(~(weight >= 0) | ~np.isfinite(weight))[0])
@@ -169,39 +239,54 @@ def check_labels(y: NDArray) -> None:
     encode(y)
 
 
-def check_classes(moments: Moments) -> None:
-    """Raise unless there are two classes or more, each with rows that weigh something."""
-    names = moments.classes.tolist()
+def check_classes(classes: NDArray, count: NDArray) -> None:
+    """Raise unless there are two classes or more, each with a positive weight."""
+    names = classes.tolist()
     if len(names) < 2:
-        raise ValueError(f"y has only one class, {names[0]!r}; a classifier needs two")
-    empty = np.flatnonzero(moments.by_class()[0] == 0)
+        raise IncompleteDataError(f"y has only one class, {names[0]!r}; a classifier needs two")
+    empty = np.flatnonzero(count == 0)
     if len(empty):
         raise ValueError(f"all rows of class {names[empty[0]]!r} have a sample weight of zero")
 
 
-def check_cells(moments: Moments, classes: NDArray, least: int) -> None:
-    """Raise unless every used class has rows enough in every environment."""
+def check_cells(moments: Moments, *, second_order: bool = False) -> None:
+    """Raise unless at least one class can be compared between two environments."""
     if len(moments.environments) < 2:
         return
-    # A population's counts are shares of it: any will do.
-    few = np.argwhere(moments.count[classes] < (least if moments.ddof else np.finfo(float).tiny))
-    if len(few):
-        k, e = int(classes[few[0][0]]), int(few[0][1])
-        n = moments.count[k, e]
-        more = f" (and {len(few) - 1} more such cells)" if len(few) > 1 else ""
+    # A population's counts are shares: any positive one will do.
+    least = (2 if second_order else 1) if moments.ddof else np.finfo(float).tiny
+    enough = moments.count >= least
+    if (enough.sum(axis=1) >= 2).any():
+        return
+    k = int(enough.sum(axis=1).argmax())
+    rows = ", ".join(
+        f"{n:g} in {_show(e)}"
+        for n, e in zip(moments.count[k], moments.environments[:5], strict=False)
+    )
+    more = " or more in each" if least > 1 else ""
+    raise IncompleteDataError(
+        f"no class has rows{more} in two environments, so nothing can be compared: class "
+        f"{_show(moments.classes[k])} has {rows}. Merge environments, or label the environment of "
+        "more rows."
+    )
+
+
+def check_head_kind(head: object, names: Sequence[str]) -> None:
+    """Raise unless head is one of the names, a pair or an estimator."""
+    if isinstance(head, str):
+        check_choice("head", head, names)
+    elif not isinstance(head, tuple) and not hasattr(head, "fit"):
         raise ValueError(
-            f"class {_show(moments.classes[k])} has {'no' if n == 0 else f'{n:g}'} rows in "
-            f"environment {_show(moments.environments[e])}{more}; at least {least} needed to "
-            "compare environments. Merge environments, or set the environment of these rows "
-            "to None: they then count for the head only."
+            f"head must be {', '.join(map(repr, names))}, a scikit-learn linear estimator or a "
+            f"pair (coef, intercept); got {head!r}"
         )
 
 
 def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[NDArray, NDArray]:
     """Coefficients and intercepts given by the user, in scikit-learn's shapes.
 
-    Classification wants (1, d) for two classes (two rows, as of a network with two logits, are
-    turned into their difference) and (K, d) beyond; regression, ``n_classes=None``, wants (d,).
+    Classification has (1, d) for two classes (two rows, as in a network with two logits, are
+    replaced by their difference) and (K, d) for more; regression, ``n_classes=None``, has (d,).
     """
     if not isinstance(head, tuple) or len(head) != 2:
         raise ValueError(f"head must be a pair (coef, intercept); got {head!r}")

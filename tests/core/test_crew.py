@@ -7,10 +7,11 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+from isrlearn.core._threads import _blas_threads, crew, one_by_one
 from threadpoolctl import threadpool_limits
 
-from isrlearn.core import Moments, moments
-from isrlearn.core._threads import _blas_threads, crew, one_by_one
+from isrlearn.core import moments
+from isrlearn.engine import cell_moments
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def test_moments_do_not_depend_on_threads(data, dtype, pooled, weighted):
     for threads in (1, 2):
         with threadpool_limits(threads):
             options = {"pooled": pooled, "sample_weight": weight, "chunk_size": 4000}
-            found.append(Moments.from_data(X, y, e, **options))
+            found.append(cell_moments(X, y, e, **options))
     one, two = found
     np.testing.assert_array_equal(two.mean, one.mean)
     np.testing.assert_array_equal(two.scatter, one.scatter)
@@ -95,6 +96,6 @@ def test_moments_do_not_depend_on_threads(data, dtype, pooled, weighted):
 
 def test_nothing_is_said_about_overflow_by_any_thread(data, recwarn):
     X = data[0].astype(np.float32) * np.float32(1e22)
-    found = Moments.from_data(X, *data[1:])
+    found = cell_moments(X, *data[1:])
     assert np.isfinite(found.scatter).all()
     assert not recwarn.list

@@ -11,7 +11,6 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from isrlearn.core import (
     Eraser,
-    Moments,
     head_coordinates,
     lda_head,
     mean_subspace,
@@ -19,6 +18,7 @@ from isrlearn.core import (
     principal_components,
     ridge_head,
 )
+from isrlearn.engine import cell_moments
 
 D = 5
 
@@ -51,7 +51,7 @@ KINDS = ["nothing", "orthogonal", "oblique"]
 @pytest.mark.parametrize("scale", [0.0, 0.4])
 def test_a_head_on_coordinates_folds_into_one_on_features(kind, n, p, scale):
     X, y, environments = sample(0, n)
-    moments = Moments.from_data(X, y, environments)
+    moments = cell_moments(X, y, environments)
     eraser = erasers(moments, scale)[kind]
     components = None if p is None else principal_components(moments, p)[0]
     coordinates = head_coordinates(moments, eraser, components)
@@ -66,11 +66,11 @@ def test_a_head_on_coordinates_folds_into_one_on_features(kind, n, p, scale):
 
 def test_coordinates_have_unit_variance():
     X, y, environments = sample(2)
-    moments = Moments.from_data(X, y, environments)
+    moments = cell_moments(X, y, environments)
     Z = head_coordinates(moments, erasers(moments)["nothing"])(X)
     np.testing.assert_allclose(np.cov(Z.T), np.eye(D), atol=1e-9)
     few = slice(0, 30)
-    small = Moments.from_data(X[few], y[few], environments[few])
+    small = cell_moments(X[few], y[few], environments[few])
     for eraser in erasers(small, 0.3).values():
         Z = head_coordinates(small, eraser)(X[few])
         np.testing.assert_allclose(Z.std(axis=0, ddof=1), 1.0, atol=1e-9)
@@ -80,7 +80,7 @@ def test_a_column_that_is_erased_altogether_is_left_out():
     rng = np.random.default_rng(3)
     X, e = rng.normal(size=(20, 4)), np.arange(20) % 2
     X[:, 0] += 100 * e
-    moments = Moments.from_data(X, None, e)
+    moments = cell_moments(X, None, e)
     axis = np.eye(4)[:, :1]
     Z = head_coordinates(moments, Eraser(axis, axis, 0.0, moments.total()[1]))(X)
     np.testing.assert_array_equal(Z[:, 0], 0.0)
@@ -92,7 +92,7 @@ def test_a_column_that_is_erased_altogether_is_left_out():
 @pytest.mark.parametrize("pooled", [False, True])
 def test_lda_is_that_of_scikit_learn_on_erased_rows(kind, K, pooled):
     X, y, environments = sample(4, K=K)
-    moments = Moments.from_data(X, y, environments, pooled=pooled)
+    moments = cell_moments(X, y, environments, pooled=pooled)
     eraser = erasers(moments)[kind]
     coef, intercept = lda_head(moments, head_coordinates(moments, eraser))
     left = np.linalg.svd(eraser.basis, full_matrices=True)[0][:, eraser.basis.shape[1] :]
@@ -112,7 +112,7 @@ def test_lda_is_that_of_scikit_learn_on_erased_rows(kind, K, pooled):
 
 def test_shrinkage_is_the_formula():
     X, y, environments = sample(5)
-    moments = Moments.from_data(X, y, environments)
+    moments = cell_moments(X, y, environments)
     eraser = erasers(moments)["oblique"]
     coordinates = head_coordinates(moments, eraser)
     Z = coordinates(X)
@@ -131,8 +131,8 @@ def test_shrinkage_is_the_formula():
 def test_lda_of_reweighted_cells_is_lda_of_weighted_rows():
     X, y, environments = sample(6, unlabelled=0.0)
     w = np.array([[3.0, 0.5, 1.0], [0.2, 2.0, 1.0]])
-    moments = Moments.from_data(X, y, environments)
-    weighted = Moments.from_data(X, y, environments, sample_weight=w[y, environments.astype(int)])
+    moments = cell_moments(X, y, environments)
+    weighted = cell_moments(X, y, environments, sample_weight=w[y, environments.astype(int)])
     coordinates = head_coordinates(moments, erasers(moments)["oblique"])
     for a, b in zip(
         lda_head(moments.reweighted(w), coordinates), lda_head(weighted, coordinates), strict=True
@@ -169,7 +169,7 @@ def regression(seed, n=300):
 @pytest.mark.parametrize("n", [300, 40], ids=["whitened", "standardised"])
 def test_ridge_is_that_of_scikit_learn_on_the_coordinates(kind, alpha, n):
     X, y, environments = regression(7, n)
-    moments = Moments.from_data(X, None, environments, targets=y)
+    moments = cell_moments(X, None, environments, targets=y)
     features = moments.columns(D)
     coordinates = head_coordinates(features, erasers(features)[kind])
     coef, intercept = ridge_head(moments, coordinates, alpha=alpha)
@@ -181,7 +181,7 @@ def test_ridge_is_that_of_scikit_learn_on_the_coordinates(kind, alpha, n):
 def test_ridge_with_one_solution_too_many_takes_the_smallest():
     X, y, environments = regression(8)
     X = np.column_stack([X, X[:, 0]])  # a column twice, no penalty to choose
-    moments = Moments.from_data(X, None, environments, targets=y)
+    moments = cell_moments(X, None, environments, targets=y)
     features = moments.columns(D + 1)
     none = np.zeros((D + 1, 0))
     coordinates = head_coordinates(features, Eraser(none, none, 0.0, features.total()[1]))
@@ -198,7 +198,7 @@ def test_tiny_features_are_not_lost_to_the_penalty():
     units = np.array([1.0, 1e-4, 1e3, 1.0, 1e-2])
     heads = []
     for data in (X, X * units):
-        moments = Moments.from_data(data, None, environments, targets=y)
+        moments = cell_moments(data, None, environments, targets=y)
         features = moments.columns(D)
         coordinates = head_coordinates(features, erasers(features)["oblique"])
         heads.append(ridge_head(moments, coordinates, alpha=10.0))
@@ -209,7 +209,7 @@ def test_tiny_features_are_not_lost_to_the_penalty():
 @pytest.mark.parametrize("n", [300, 40], ids=["whitened", "standardised"])
 def test_head_confined_to_components_has_no_part_outside(n):
     X, y, environments = sample(10, n)
-    moments = Moments.from_data(X, y, environments)
+    moments = cell_moments(X, y, environments)
     components, _ = principal_components(moments, 3)
     inner = mean_subspace(moments.map(components), 1).lift(components)
     eraser = Eraser.of(inner, 0.0, moments.total()[1])

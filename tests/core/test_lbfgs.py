@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import special
-
 from isrlearn.core._lbfgs import Descent
+from scipy import special
 
 
 def bowl(condition, p=40, seed=0):

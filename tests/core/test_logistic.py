@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-
-from isrlearn.core import Eraser, Moments, _log_loss, _logistic_head, head_coordinates, logistic
 from isrlearn.core._log_loss import ArrayRows, LogisticObjective
 from isrlearn.core._logistic_head import logistic_head
 from isrlearn.core._range import CentredRows
-from isrlearn.core.heads import standardising_coordinates
 from isrlearn.core.logistic import fit_logistic, solve_logistic
+from sklearn.linear_model import LogisticRegression
+
+from isrlearn.core import Eraser, _log_loss, _logistic_head, head_coordinates, logistic
+from isrlearn.core.heads import standardising_coordinates
+from isrlearn.engine import cell_moments
 
 
 def features_and_codes(n, p, K, *, condition=1.0, seed=0):
@@ -256,7 +257,7 @@ def head_problem(n, d, K, *, dtype=np.float64, seed=0):
     """Rows, codes, moments and an eraser of one direction."""
     Z, codes = features_and_codes(n, d, K, condition=30.0, seed=seed)
     X = Z.astype(dtype)
-    moments = Moments.from_data(X, codes, np.arange(n) % 2, pooled=True)
+    moments = cell_moments(X, codes, np.arange(n) % 2, pooled=True)
     direction = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, 1)))[0]
     return X, codes, moments, Eraser(direction, direction, 0.0, moments.total()[1])
 
@@ -303,7 +304,7 @@ def test_a_head_without_second_moments_is_the_same(monkeypatch, K, weighted, dty
     X, codes, *_ = head_problem(250, 80, K)
     X = (X - 3.0 + shift).astype(dtype)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, 250) if weighted else None
-    means = Moments.from_data(X, codes, codes, order=1)
+    means = cell_moments(X, codes, codes, order=1)
     nothing = np.zeros((80, 0))
     eraser = Eraser(nothing, nothing, 1.0, means.total()[1])
     coordinates = standardising_coordinates(CentredRows(X, eraser.center), 249, eraser)
@@ -323,7 +324,7 @@ def test_float32_rows_give_the_head_to_float32_digits(monkeypatch, shift):
     nothing = np.zeros((30, 0))
     scores = []
     for rows in (narrow, narrow.astype(np.float64)):
-        moments = Moments.from_data(rows, codes, codes, pooled=True)
+        moments = cell_moments(rows, codes, codes, pooled=True)
         eraser = Eraser(nothing, nothing, 1.0, moments.total()[1])
         coef, intercept, fit = logistic_head(
             rows, codes, moments, head_coordinates(moments, eraser)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from isrlearn.core import Moments
+from isrlearn.engine import cell_moments
 
 K, E, D = 3, 4, 3
 
@@ -57,8 +58,8 @@ def assert_same(a, b, tol):
 def test_cells_are_what_numpy_says(weighted, chunk_size):
     X, y, environments, w = sample(0)
     w = w if weighted else None
-    moments = Moments.from_data(X, y, environments, sample_weight=w, chunk_size=chunk_size)
-    pooled = Moments.from_data(
+    moments = cell_moments(X, y, environments, sample_weight=w, chunk_size=chunk_size)
+    pooled = cell_moments(
         X, y, environments, pooled=True, sample_weight=w, chunk_size=chunk_size
     )
     names, cells = naive(X, y, environments, w)
@@ -89,7 +90,7 @@ def test_cells_are_what_numpy_says(weighted, chunk_size):
 @pytest.mark.parametrize("pooled", [False, True])
 def test_totals_count_unlabelled_rows_and_cells_do_not(pooled):
     X, y, environments, _ = sample(1)
-    moments = Moments.from_data(X, y, environments, pooled=pooled)
+    moments = cell_moments(X, y, environments, pooled=pooled)
     count, mean, scatter = moments.by_class()
     within = np.zeros((D, D))
     for k in range(K):
@@ -117,7 +118,7 @@ def test_any_chunking_is_the_batch(mode, weighted):
     for seed in range(170):
         X, y, environments, w = sample(seed, n=60)
         weight = w if weighted else None
-        whole = Moments.from_data(X, y, environments, sample_weight=weight, **mode)
+        whole = cell_moments(X, y, environments, sample_weight=weight, **mode)
         rng = np.random.default_rng([seed, 1])
         cuts = np.sort(rng.integers(0, len(X) + 1, size=rng.integers(1, 12)))
         parts = []
@@ -126,7 +127,7 @@ def test_any_chunking_is_the_batch(mode, weighted):
             seen["one row"] += len(rows) == 1
             seen["no environment"] += len(rows) > 0 and all(v is None for v in environments[rows])
             parts.append(
-                Moments.from_data(
+                cell_moments(
                     X[rows],
                     y[rows],
                     environments[rows],
@@ -145,8 +146,8 @@ def test_any_chunking_is_the_batch(mode, weighted):
 
 def test_sum_of_parts():
     X, y, environments, _ = sample(2)
-    whole = Moments.from_data(X, y, environments)
-    parts = [Moments.from_data(X[i::5], y[i::5], environments[i::5]) for i in range(5)]
+    whole = cell_moments(X, y, environments)
+    parts = [cell_moments(X[i::5], y[i::5], environments[i::5]) for i in range(5)]
     assert_same(sum(parts), whole, 1e-12)
     assert sum(parts[:1]) is parts[0]
 
@@ -155,8 +156,8 @@ def test_rows_that_weigh_nothing_are_not_there():
     X, y, environments, w = sample(3)
     some = w > 0
     assert_same(
-        Moments.from_data(X, y, environments, sample_weight=w),
-        Moments.from_data(X[some], y[some], environments[some], sample_weight=w[some]),
+        cell_moments(X, y, environments, sample_weight=w),
+        cell_moments(X[some], y[some], environments[some], sample_weight=w[some]),
         1e-12,
     )
 
@@ -165,8 +166,8 @@ def test_integer_weights_are_repeated_rows():
     X, y, environments, w = sample(4)
     rows = np.repeat(np.arange(len(X)), w.astype(int))
     assert_same(
-        Moments.from_data(X, y, environments, sample_weight=w),
-        Moments.from_data(X[rows], y[rows], environments[rows]),
+        cell_moments(X, y, environments, sample_weight=w),
+        cell_moments(X[rows], y[rows], environments[rows]),
         1e-11,
     )
 
@@ -180,7 +181,7 @@ def test_far_from_the_origin_no_digits_are_lost(pooled):
     near = X - 1e6  # exact: the two are within a factor of two
     want = np.array([np.cov(near[environments == e].T) for e in (0, 1)])
     parts = [
-        Moments.from_data(X[i : i + 371], None, environments[i : i + 371], pooled=pooled)
+        cell_moments(X[i : i + 371], None, environments[i : i + 371], pooled=pooled)
         for i in range(0, n, 371)
     ]
     found = sum(parts)
@@ -216,8 +217,8 @@ def test_float32_rows_have_float64_moments(shift, weighted):
     X = (rng.normal(size=(n, D)) + shift).astype(np.float32)
     w = rng.uniform(0.5, 2.0, n) if weighted else None
     environments = rng.integers(2, size=n)
-    single = Moments.from_data(X, None, environments, sample_weight=w)
-    double = Moments.from_data(X.astype(np.float64), None, environments, sample_weight=w)
+    single = cell_moments(X, None, environments, sample_weight=w)
+    double = cell_moments(X.astype(np.float64), None, environments, sample_weight=w)
     assert single.mean.dtype == single.scatter.dtype == np.float64
     assert np.abs(single.mean - double.mean).max() <= 1e-6
     assert np.abs(single.covariance - double.covariance).max() <= 1e-6
@@ -226,7 +227,7 @@ def test_float32_rows_have_float64_moments(shift, weighted):
 def test_float32_mean_keeps_its_digits():
     # A float32 accumulator would be off by 1e-3 here, as large as the standard error.
     X = (np.random.default_rng(7).normal(size=(50_000, 2)) + 1e4).astype(np.float32)
-    found = Moments.from_data(X, None, np.zeros(len(X), dtype=int), order=1)
+    found = cell_moments(X, None, np.zeros(len(X), dtype=int), order=1)
     np.testing.assert_allclose(found.mean[0, 0], X.astype(float).mean(axis=0), rtol=0, atol=1e-8)
 
 
@@ -234,7 +235,7 @@ def test_float32_mean_keeps_its_digits():
 def test_other_types_are_read_as_float64(dtype):
     X = np.random.default_rng(8).integers(0, 2, size=(50, D)).astype(dtype)
     e = np.arange(50) % 2
-    assert_same(Moments.from_data(X, None, e), Moments.from_data(X.astype(float), None, e), 1e-15)
+    assert_same(cell_moments(X, None, e), cell_moments(X.astype(float), None, e), 1e-15)
 
 
 def test_inputs_do_not_change():
@@ -244,8 +245,8 @@ def test_inputs_do_not_change():
         before = data.copy(), y.copy(), environments.copy(), w.copy()
         for array in (data, y, environments, w):
             array.flags.writeable = False
-        Moments.from_data(data, y, environments, sample_weight=w, chunk_size=13)
-        Moments.from_data(data, y, environments, chunk_size=13)
+        cell_moments(data, y, environments, sample_weight=w, chunk_size=13)
+        cell_moments(data, y, environments, chunk_size=13)
         for array, copy in zip((data, y, environments, w), before, strict=True):
             np.testing.assert_array_equal(array, copy)
             array.flags.writeable = True
@@ -255,7 +256,7 @@ def test_sorted_rows_in_one_block_do_not_change_either():
     # Rows of one cell in order are the case in which a copy could be saved by mistake.
     X = np.random.default_rng(10).normal(size=(20, 2))
     before = X.copy()
-    Moments.from_data(X, None, np.zeros(20, dtype=int), sample_weight=np.full(20, 2.0))
+    cell_moments(X, None, np.zeros(20, dtype=int), sample_weight=np.full(20, 2.0))
     np.testing.assert_array_equal(X, before)
 
 
@@ -271,13 +272,13 @@ def test_reads_slices_of_rows_once(tmp_path):
             reads.append((rows.start, rows.stop))
             return np.load(tmp_path / "X.npy", mmap_mode="r")[rows]
 
-    found = Moments.from_data(Rows(), y, environments, chunk_size=64)
+    found = cell_moments(Rows(), y, environments, chunk_size=64)
     assert reads == [(0, 64), (64, 128), (128, 192), (192, 256)]
-    assert_same(found, Moments.from_data(X, y, environments), 1e-12)
+    assert_same(found, cell_moments(X, y, environments), 1e-12)
 
 
 def test_lists_are_taken():
-    found = Moments.from_data([[0.0, 1.0], [2.0, 3.0]], ["u", "u"], ["a", "a"])
+    found = cell_moments([[0.0, 1.0], [2.0, 3.0]], ["u", "u"], ["a", "a"])
     assert found.mean[0, 0].tolist() == [1.0, 2.0]
     assert found.scatter[0, 0].tolist() == [[2.0, 2.0], [2.0, 2.0]]
 
@@ -285,12 +286,12 @@ def test_lists_are_taken():
 def test_targets_are_last_columns():
     X, _, environments, w = sample(12)
     T = np.random.default_rng(12).normal(size=(len(X), 2))
-    joint = Moments.from_data(X, None, environments, targets=T, sample_weight=w)
+    joint = cell_moments(X, None, environments, targets=T, sample_weight=w)
     assert_same(
-        joint, Moments.from_data(np.hstack([X, T]), None, environments, sample_weight=w), 1e-12
+        joint, cell_moments(np.hstack([X, T]), None, environments, sample_weight=w), 1e-12
     )
-    assert_same(joint.columns(D), Moments.from_data(X, None, environments, sample_weight=w), 1e-12)
-    one = Moments.from_data(X, None, environments, targets=T[:, 0])
+    assert_same(joint.columns(D), cell_moments(X, None, environments, sample_weight=w), 1e-12)
+    one = cell_moments(X, None, environments, targets=T[:, 0])
     assert one.n_features == D + 1
 
 
@@ -299,15 +300,15 @@ def test_linear_maps_of_moments_are_moments_of_mapped_rows(mode):
     X, y, environments, _ = sample(13)
     V = np.random.default_rng(13).normal(size=(D, 2))
     assert_same(
-        Moments.from_data(X, y, environments, **mode).map(V),
-        Moments.from_data(X @ V, y, environments, **mode),
+        cell_moments(X, y, environments, **mode).map(V),
+        cell_moments(X @ V, y, environments, **mode),
         1e-12,
     )
 
 
 def test_reweighted_cells_are_weighted_rows():
     X, y, environments, _ = sample(14)
-    moments = Moments.from_data(X, y, environments)
+    moments = cell_moments(X, y, environments)
     rng = np.random.default_rng(14)
     inside, outside = rng.uniform(0.5, 2.0, (K, E)), rng.uniform(0.5, 2.0, K)
     codes = {name: e for e, name in enumerate("abcd")}
@@ -319,7 +320,7 @@ def test_reweighted_cells_are_weighted_rows():
     )
     assert_same(
         moments.reweighted(inside, outside),
-        Moments.from_data(X, y, environments, sample_weight=w),
+        cell_moments(X, y, environments, sample_weight=w),
         1e-12,
     )
     kept = moments.reweighted(inside)
@@ -328,12 +329,12 @@ def test_reweighted_cells_are_weighted_rows():
 
 def test_pooled_cells_can_only_be_reweighted_together():
     X, y, environments, _ = sample(15)
-    pooled = Moments.from_data(X, y, environments, pooled=True)
+    pooled = cell_moments(X, y, environments, pooled=True)
     with pytest.raises(ValueError, match="only with a scatter a cell"):
         pooled.reweighted(np.arange(1.0, K * E + 1).reshape(K, E))
     twice = pooled.reweighted(np.full((K, E), 2.0))
     np.testing.assert_allclose(twice.scatter, 2 * pooled.scatter)
-    means = Moments.from_data(X, y, environments, order=1).reweighted(np.full((K, E), 2.0))
+    means = cell_moments(X, y, environments, order=1).reweighted(np.full((K, E), 2.0))
     assert means.scatter is None
 
 
@@ -354,8 +355,8 @@ def test_population_moments_are_taken_as_they_are():
 
 
 def test_names_of_chunks_are_united():
-    a = Moments.from_data([[1.0], [2.0]], ["cat", "dog"], ["x", "y"])
-    b = Moments.from_data([[3.0], [4.0]], ["ant", "dog"], ["y", "z"])
+    a = cell_moments([[1.0], [2.0]], ["cat", "dog"], ["x", "y"])
+    b = cell_moments([[3.0], [4.0]], ["ant", "dog"], ["y", "z"])
     both = a + b
     assert both.classes.tolist() == ["ant", "cat", "dog"]
     assert both.environments.tolist() == ["x", "y", "z"]
@@ -364,16 +365,16 @@ def test_names_of_chunks_are_united():
 
 
 def test_names_of_different_types_are_not_united():
-    a = Moments.from_data([[1.0], [2.0]], [0, 1], ["x", "y"])
-    b = Moments.from_data([[1.0], [2.0]], ["0", "1"], ["x", "y"])
+    a = cell_moments([[1.0], [2.0]], [0, 1], ["x", "y"])
+    b = cell_moments([[1.0], [2.0]], ["0", "1"], ["x", "y"])
     with pytest.raises(ValueError, match="mix types"):
         a + b
 
 
 def test_integer_names_survive_a_chunk_without_environments():
-    a = Moments.from_data([[1.0], [2.0]], [0, 1], [5, 7])
+    a = cell_moments([[1.0], [2.0]], [0, 1], [5, 7])
     for nothing in ([None, None], [np.nan, np.nan]):
-        both = a + Moments.from_data([[3.0], [4.0]], [0, 1], nothing)
+        both = a + cell_moments([[3.0], [4.0]], [0, 1], nothing)
         assert both.environments.tolist() == [5, 7]
         assert all(isinstance(name, int) for name in both.environments.tolist())
         assert both.total()[0] == 4
@@ -390,18 +391,18 @@ def test_integer_names_survive_a_chunk_without_environments():
 def test_what_does_not_add_up_is_refused(other, message):
     data = {"X": np.ones((2, 2)), "y": None, "environments": [0, 1]}
     with pytest.raises(ValueError, match=message):
-        Moments.from_data(**data) + Moments.from_data(**(data | other))
+        cell_moments(**data) + cell_moments(**(data | other))
 
 
 def test_samples_and_populations_do_not_add_up():
-    a = Moments.from_data(np.ones((2, 2)), None, [0, 1])
+    a = cell_moments(np.ones((2, 2)), None, [0, 1])
     with pytest.raises(ValueError, match="a sample and of a population"):
         a + Moments.population(np.ones((1, 2, 2)), np.eye(2))
 
 
 @pytest.mark.parametrize("other", [1, "x", None])
 def test_only_moments_are_added(other):
-    a = Moments.from_data(np.ones((2, 2)), None, [0, 1])
+    a = cell_moments(np.ones((2, 2)), None, [0, 1])
     with pytest.raises(TypeError):
         a + other
     with pytest.raises(TypeError):
@@ -430,19 +431,19 @@ def test_only_moments_are_added(other):
 def test_bad_samples_are_refused(change, message):
     data = {"X": [[1.0], [2.0], [3.0]], "y": [0, 1, 1], "environments": ["a", "b", "a"]}
     with pytest.raises(ValueError, match=message):
-        Moments.from_data(**(data | change))
+        cell_moments(**(data | change))
 
 
 def test_nan_in_an_unlabelled_row_is_refused():
     environments = np.array(["a", None, "b"], dtype=object)
     with pytest.raises(ValueError, match=r"feature 0 holds NaN .* class .v., environment unknown"):
-        Moments.from_data([[1.0], [np.nan], [2.0]], ["u", "v", "u"], environments)
+        cell_moments([[1.0], [np.nan], [2.0]], ["u", "v", "u"], environments)
 
 
 def test_what_was_not_kept_is_not_made_up():
     X, y, environments, _ = sample(16)
-    means = Moments.from_data(X, y, environments, order=1)
-    pooled = Moments.from_data(X, y, environments, pooled=True)
+    means = cell_moments(X, y, environments, order=1)
+    pooled = cell_moments(X, y, environments, pooled=True)
     for ask in (means.within, means.total_scatter):
         with pytest.raises(ValueError, match="keep means only; make them with order=2"):
             ask()
@@ -458,7 +459,7 @@ def test_constant_columns_have_no_scatter_however_they_are_merged():
     X = np.full((60, 2), [1e6 + 0.1, 1.0 / 3.0])
     environments = np.arange(60) % 3
     parts = [
-        Moments.from_data(X[i : i + 7], None, environments[i : i + 7]) for i in range(0, 60, 7)
+        cell_moments(X[i : i + 7], None, environments[i : i + 7]) for i in range(0, 60, 7)
     ]
     found = sum(parts)
     np.testing.assert_array_equal(found.scatter, 0.0)
@@ -482,12 +483,12 @@ def test_float32_products_keep_six_digits(d, pooled, shift):
     scale = np.logspace(0, 3, d)
     X = ((rng.normal(size=(n, d)) + shift) * scale).astype(np.float32)
     y, e = rng.integers(2, size=n), rng.integers(3, size=n)
-    single = Moments.from_data(X, y, e, pooled=pooled)
-    double = Moments.from_data(X.astype(float), y, e, pooled=pooled)
+    single = cell_moments(X, y, e, pooled=pooled)
+    double = cell_moments(X.astype(float), y, e, pooled=pooled)
     assert np.abs((single.mean - double.mean) / scale).max() < 1e-7
     within = [m.within() / m.dof for m in (single, double)]
     assert spread_error(*within, X) < 2e-6
-    means = Moments.from_data(X, y, e, order=1)
+    means = cell_moments(X, y, e, order=1)
     assert np.abs((means.mean - double.mean) / scale).max() < 1e-6
 
 
@@ -499,7 +500,7 @@ def test_float32_products_of_very_different_features_do_not_overflow(pooled):
     X[:, 0] *= 1e16
     X[:, -1] *= 1e25
     e = np.arange(500) % 2
-    found, exact = (Moments.from_data(x, None, e, pooled=pooled) for x in (X, X.astype(float)))
+    found, exact = (cell_moments(x, None, e, pooled=pooled) for x in (X, X.astype(float)))
     assert spread_error(found.within() / found.dof, exact.within() / exact.dof, X) < 2e-6
 
 
@@ -511,12 +512,12 @@ def test_means_that_wander_lose_no_digits(dtype):
     path = np.repeat([0.0, 0.0, 0.01, 500.0, 500.0, -3e4, 0.0, 0.0], n // 8)
     X = (rng.normal(size=(n, 4)) + path[:, None]).astype(dtype)
     e = np.arange(n) % 2
-    found = Moments.from_data(X, None, e, chunk_size=100)
+    found = cell_moments(X, None, e, chunk_size=100)
     exact = X.astype(float)
     want = np.array([np.cov(exact[e == i].T) for i in (0, 1)])
     assert spread_error(found.covariance[0], want, X) < (1e-6 if dtype == np.float32 else 1e-13)
     # Inside the blocks nothing was lost either: the same rows, each piece an environment.
-    pieces = Moments.from_data(X, None, np.repeat(np.arange(8), n // 8), chunk_size=100)
+    pieces = cell_moments(X, None, np.repeat(np.arange(8), n // 8), chunk_size=100)
     assert spread_error(pieces.covariance[0, 5], np.cov(exact[2500:3000].T), X[:500]) < 1e-5
 
 
@@ -525,7 +526,7 @@ def test_integer_labels_are_counted_not_sorted(dtype):
     labels = np.array([1, 0, 1, 1, 0]).astype(dtype)
     far = np.array([5, -3, 10**9, 5, -3])
     X = np.arange(5.0)[:, None]
-    found = Moments.from_data(X, labels, far)
+    found = cell_moments(X, labels, far)
     assert found.classes.dtype == dtype
     assert found.classes.tolist() == [0, 1]
     assert found.environments.tolist() == [-3, 5, 10**9]
@@ -539,13 +540,13 @@ def test_means_of_very_many_cells(dtype, weighted):
     rng = np.random.default_rng(0)
     X, e = rng.normal(size=(3000, 3)).astype(dtype) + 100, rng.integers(50, size=3000)
     weight = rng.integers(4, size=3000).astype(float) if weighted else None
-    found = Moments.from_data(X, None, e, order=1, sample_weight=weight)
+    found = cell_moments(X, None, e, order=1, sample_weight=weight)
     for i in range(50):
         rows = e == i
         w = None if weight is None else weight[rows]
         np.testing.assert_allclose(
             found.mean[0, i], np.average(X[rows].astype(float), axis=0, weights=w), rtol=1e-6
         )
-    nothing = Moments.from_data(X[:0], None, e[:0], order=1)
+    nothing = cell_moments(X[:0], None, e[:0], order=1)
     assert nothing.count.size == 0
     np.testing.assert_array_equal((found + nothing).mean, found.mean)

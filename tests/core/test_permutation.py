@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from isrlearn.core.permutation import permutation_rank
+
 from isrlearn.paper.datasets import make_linear_unit_test
 
 

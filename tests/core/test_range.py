@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from isrlearn import ISRClassifier, ISRTransformer
-from isrlearn.core import Moments, principal_angles, principal_components
 from isrlearn.core._range import (
     CentredRows,
     prefers_rows,
@@ -14,6 +11,10 @@ from isrlearn.core._range import (
     sketch,
     start_directions,
 )
+
+from isrlearn import ISRClassifier, ISRTransformer
+from isrlearn.core import principal_angles, principal_components
+from isrlearn.engine import cell_moments
 
 
 def rows_with_decay(n, d, *, dtype=np.float64, shift=0.0, seed=0):
@@ -31,7 +32,7 @@ def rows_with_decay(n, d, *, dtype=np.float64, shift=0.0, seed=0):
 def test_rows_and_moments_have_the_same_components(dtype, shift, weighted):
     X = rows_with_decay(400, 120, dtype=dtype, shift=shift)
     w = np.random.default_rng(1).integers(0, 3, 400).astype(float) if weighted else None
-    moments = Moments.from_data(X, None, np.zeros(400, dtype=int), sample_weight=w)
+    moments = cell_moments(X, None, np.zeros(400, dtype=int), sample_weight=w)
     expected, variance = principal_components(moments, 10)
     found = row_components(CentredRows(X, moments.total()[1], w), 10)
     np.testing.assert_allclose(found.T @ found, np.eye(10), atol=1e-10)
@@ -55,7 +56,7 @@ def test_a_sample_to_begin_with_changes_nothing(monkeypatch):
     X = rows_with_decay(5000, 60)
     # Sorted rows: the first ones say little of the others.
     X = X[np.argsort(X[:, 0])]
-    moments = Moments.from_data(X, None, np.zeros(5000, dtype=int))
+    moments = cell_moments(X, None, np.zeros(5000, dtype=int))
     expected, variance = principal_components(moments, 10)
     found = row_components(CentredRows(X, moments.total()[1]), 10)
     assert {1, _range._EVERY} == set(seen)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isrlearn.core import Moments, covariance_rank, joint_rank, mean_rank
+from isrlearn.core import covariance_rank, joint_rank, mean_rank
+from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import make_linear_unit_test
 
 
@@ -19,7 +20,7 @@ def example(name, seed, E):
 
 
 def moments_of(data, **keep):
-    return Moments.from_data(data.X, data.y, data.environments, **keep)
+    return cell_moments(data.X, data.y, data.environments, **keep)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_nothing_is_found_where_nothing_shifts(shape):
         y, environments = rng.integers(K, size=n), rng.integers(E, size=n)
         mixing = np.eye(d) + 0.3 * rng.normal(size=(d, d))
         X = rng.normal(size=(n, d)) @ mixing + 3.0 * y[:, None]  # classes differ, cells do not
-        zeros += mean_rank(Moments.from_data(X, y, environments, pooled=True)).rank == 0
+        zeros += mean_rank(cell_moments(X, y, environments, pooled=True)).rank == 0
     assert zeros >= 0.97 * 300
 
 
@@ -66,7 +67,7 @@ def test_level_is_the_share_of_false_alarms():
     for seed in range(400):
         rng = np.random.default_rng(seed)
         X, environments = rng.normal(size=(300, 6)), np.arange(300) % 3
-        alarms += mean_rank(Moments.from_data(X, None, environments), level=0.2).rank > 0
+        alarms += mean_rank(cell_moments(X, None, environments), level=0.2).rank > 0
     low, high = stats.binom.interval(0.999, 400, 0.2)
     assert low <= alarms <= high
 
@@ -78,7 +79,7 @@ def test_level_holds_once_the_true_dimensions_are_taken_out():
         rng = np.random.default_rng(seed)
         X, environments = rng.normal(size=(400, 6)), np.arange(400) % 4
         X[:, :2] += 3.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[environments]
-        test = mean_rank(Moments.from_data(X, None, environments), level=0.2)
+        test = mean_rank(cell_moments(X, None, environments), level=0.2)
         assert test.rank >= 2
         alarms += test.rank > 2
     low, high = stats.binom.interval(0.999, 400, 0.2)
@@ -145,7 +146,7 @@ def test_statistic_is_the_one_of_the_formula():
     n, p, E = 30_000, 4, 3
     X = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
     environments = np.arange(n) % E
-    moments = Moments.from_data(X, None, environments)
+    moments = cell_moments(X, None, environments)
     test = mean_rank(moments, level=0.0)
     Z = X @ np.linalg.inv(np.linalg.cholesky(moments.within() / moments.dof)).T
     means = np.array([Z[environments == e].mean(axis=0) for e in range(E)])
@@ -158,20 +159,20 @@ def test_statistic_is_the_one_of_the_formula():
 def test_too_few_rows_say_nothing():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(6, 3)) + 100.0 * (np.arange(6) % 2)[:, None]
-    test = mean_rank(Moments.from_data(X, None, np.arange(6) % 2))
+    test = mean_rank(cell_moments(X, None, np.arange(6) % 2))
     assert test.rank == 0
     assert test.p_values == (1.0,)
 
 
 def test_one_environment_has_rank_zero():
     X = np.random.default_rng(3).normal(size=(50, 3))
-    test = mean_rank(Moments.from_data(X, None, np.zeros(50)))
+    test = mean_rank(cell_moments(X, None, np.zeros(50)))
     assert (test.rank, test.limit, test.p_values) == (0, 0, ())
 
 
 def test_answers_are_values_with_identity():
     X = np.random.default_rng(4).normal(size=(50, 3))
-    moments = Moments.from_data(X, None, np.arange(50) % 2)
+    moments = cell_moments(X, None, np.arange(50) % 2)
     test = mean_rank(moments)
     same = test
     assert test == same

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.core import Moments
-from isrlearn.core.rows import ArraySource
+from isrlearn.engine import cell_moments
+from isrlearn.engine.rows import ArrayRows
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from isrlearn.core.rows import ArraySource
 )
 def test_blocks_are_the_array(dtype, expected):
     array = np.random.default_rng(0).normal(size=(140_000, 4)).astype(dtype)
-    source = ArraySource(array, columns=[3, 1])
+    source = ArrayRows(array, columns=[3, 1])
     assert source.dtype == expected
     assert source.shape == (140_000, 2)
     blocks = list(source.blocks())
@@ -25,10 +25,10 @@ def test_blocks_are_the_array(dtype, expected):
     starts = [rows.start for rows, _ in blocks]
     assert starts == [0, *(rows.stop for rows, _ in blocks[:-1])]
     e = np.arange(len(array)) % 3
-    whole = Moments.from_data(array[:, [3, 1]].astype(float), None, e)
-    np.testing.assert_allclose(Moments.from_data(source, None, e).mean, whole.mean, atol=1e-5)
+    whole = cell_moments(array[:, [3, 1]].astype(float), None, e)
+    np.testing.assert_allclose(cell_moments(source, None, e).mean, whole.mean, atol=1e-5)
 
 
 def test_rows_have_two_dimensions():
     with pytest.raises(ValueError, match=r"rows must have 2 dimensions; these .* \(3,\)"):
-        ArraySource(np.zeros(3))
+        ArrayRows(np.zeros(3))

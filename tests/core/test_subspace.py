@@ -18,6 +18,7 @@ from isrlearn.core import (
     regression_subspace,
     whitening,
 )
+from isrlearn.engine import cell_moments
 
 D, K, E = 6, 3, 4
 
@@ -38,7 +39,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def moments(data):
-    return Moments.from_data(*data)
+    return cell_moments(*data)
 
 
 def cells(data, k):
@@ -105,7 +106,7 @@ def test_algorithm_4_to_the_letter(data):
     X, _, environments = data
     M = np.array([X[environments == e].mean(axis=0) for e in range(E)])
     vectors = np.linalg.eigh(np.cov(M.T))[1][:, ::-1]
-    moments = Moments.from_data(X, None, environments)
+    moments = cell_moments(X, None, environments)
     same_span(regression_subspace(moments, 2, variant="paper"), vectors[:, :2])
 
 
@@ -144,12 +145,12 @@ def test_with_few_rows_nothing_is_whitened(data):
     X, y, environments = data
     cell = E * y + environments
     few = np.concatenate([np.flatnonzero(cell == c)[:4] for c in range(K * E)])
-    moments = Moments.from_data(X[few], y[few], environments[few])
+    moments = cell_moments(X[few], y[few], environments[few])
     vectors = np.linalg.eigh(between_scatter(moments, range(K)))[1][:, ::-1]
     found = mean_subspace(moments, 2)
     same_span(found, vectors[:, :2])
     assert found.dual is found.basis
-    means = Moments.from_data(X[few], y[few], environments[few], order=1)
+    means = cell_moments(X[few], y[few], environments[few], order=1)
     same_span(mean_subspace(means, 2), vectors[:, :2])
 
 
@@ -236,10 +237,10 @@ def test_regression_takes_one_class_only(moments):
 
 
 def test_automatic_rank_needs_a_scatter(data):
-    means = Moments.from_data(*data, order=1)
+    means = cell_moments(*data, order=1)
     with pytest.raises(ValueError, match="keep means only"):
         mean_subspace(means)
     with pytest.raises(ValueError, match="no scatter a cell"):
         covariance_subspace(means, 2)
     with pytest.raises(ValueError, match="no scatter a cell"):
-        joint_subspace(Moments.from_data(*data, pooled=True), 2)
+        joint_subspace(cell_moments(*data, pooled=True), 2)

@@ -15,6 +15,7 @@ from isrlearn.core.whiten import (
     total_whitening,
     well_sampled,
 )
+from isrlearn.engine import cell_moments
 
 
 def sample(seed, n=400, d=5, *, unlabelled=False):
@@ -30,7 +31,7 @@ def sample(seed, n=400, d=5, *, unlabelled=False):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_within_cell_covariance_becomes_the_identity(seed):
-    moments = Moments.from_data(*sample(seed))
+    moments = cell_moments(*sample(seed))
     W = whitening(moments)
     Z = moments.map(W.factor)
     np.testing.assert_allclose(Z.within() / Z.dof, np.eye(5), atol=1e-9)
@@ -40,14 +41,14 @@ def test_within_cell_covariance_becomes_the_identity(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_total_covariance_becomes_the_identity(seed):
     X, y, environments = sample(seed, unlabelled=True)
-    W = total_whitening(Moments.from_data(X, y, environments, pooled=True))
+    W = total_whitening(cell_moments(X, y, environments, pooled=True))
     np.testing.assert_allclose(np.cov((X @ W.factor).T), np.eye(5), atol=1e-9)
 
 
 def test_constant_and_dependent_columns_do_no_harm():
     X, y, environments = sample(0)
     X = np.column_stack([X, np.full(len(X), 3.0), X[:, 0] + X[:, 1]])
-    W = whitening(Moments.from_data(X, y, environments))
+    W = whitening(cell_moments(X, y, environments))
     assert np.isfinite(W.factor).all()
     # All that varies comes back; the constant one has no part in it.
     expected = np.diag([1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0])
@@ -57,7 +58,7 @@ def test_constant_and_dependent_columns_do_no_harm():
 def test_column_constant_in_each_environment_is_the_clearest_shift():
     X, y, environments = sample(1)
     X = np.column_stack([X, 1e-3 * environments.astype(float)])
-    moments = Moments.from_data(X, y, environments)
+    moments = cell_moments(X, y, environments)
     Z = moments.map(whitening(moments).factor)
     shifts = (Z.mean - Z.mean.mean(axis=1, keepdims=True)).reshape(-1, 6)
     lead = np.linalg.svd(shifts)[2][0]
@@ -72,7 +73,7 @@ def test_column_constant_in_each_environment_is_the_clearest_shift():
 @pytest.mark.parametrize("pooled", [False, True])
 def test_components_are_those_of_all_rows(unlabelled, pooled):
     X, y, environments = sample(2, unlabelled=unlabelled)
-    moments = Moments.from_data(X, y, environments, pooled=pooled)
+    moments = cell_moments(X, y, environments, pooled=pooled)
     pca = PCA(3).fit(X)
     components, variances = principal_components(moments, 3)
     assert principal_angles(components, pca.components_.T)[0] < 1e-6
@@ -84,14 +85,14 @@ def test_components_are_those_of_all_rows(unlabelled, pooled):
 def test_fraction_of_variance(share):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 8)) * [5, 4, 3, 2, 1, 0.5, 0.1, 0.05]
-    moments = Moments.from_data(X, None, np.arange(300) % 2)
+    moments = cell_moments(X, None, np.arange(300) % 2)
     components, _ = principal_components(moments, share)
     assert components.shape[1] == PCA(share, svd_solver="full").fit(X).n_components_
 
 
 def test_no_more_components_than_have_variance():
     X = np.random.default_rng(4).normal(size=(50, 2)) @ np.ones((2, 5))
-    moments = Moments.from_data(X, None, np.arange(50) % 2)
+    moments = cell_moments(X, None, np.arange(50) % 2)
     assert principal_components(moments, None)[0].shape == (5, 1)
     assert principal_components(moments, 4)[0].shape == (5, 1)
     assert principal_components(moments, 0.5)[0].shape == (5, 1)
@@ -100,13 +101,13 @@ def test_no_more_components_than_have_variance():
 def test_means_alone_have_no_components():
     X, y, environments = sample(5)
     with pytest.raises(ValueError, match="keep means only"):
-        principal_components(Moments.from_data(X, y, environments, order=1), 2)
+        principal_components(cell_moments(X, y, environments, order=1), 2)
 
 
 def test_twenty_rows_a_feature_are_enough():
     rng = np.random.default_rng(6)
     for n, enough in ((102, True), (101, False)):  # two cells cost a degree of freedom each
-        moments = Moments.from_data(rng.normal(size=(n, 5)), None, np.arange(n) % 2)
+        moments = cell_moments(rng.normal(size=(n, 5)), None, np.arange(n) % 2)
         assert well_sampled(moments) == enough
     assert well_sampled(Moments.population(np.zeros((1, 2, 5)), np.eye(5)))
 
@@ -114,7 +115,7 @@ def test_twenty_rows_a_feature_are_enough():
 def test_with_few_rows_leading_components_are_whitened():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(200, 40)) * np.linspace(5, 0.1, 40)
-    moments = Moments.from_data(X, None, np.arange(200) % 2)
+    moments = cell_moments(X, None, np.arange(200) % 2)
     W = reliable_coordinates(moments)
     assert W.factor.shape == (40, 19)  # 198 degrees of freedom, ten a tested dimension
     Z = moments.map(W.factor)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.core import Moments
 
@@ -270,7 +271,7 @@ def test_n_components(binary, estimator, value):
 
 
 def test_n_components_with_moments_made_elsewhere(binary):
-    moments = Moments.from_data(*binary)
+    moments = cell_moments(*binary)
     for estimator in (ISRClassifier(head="lda", n_components=9), ISRTransformer(n_components=9)):
         with pytest.raises(
             ValueError, match=r"n_components must be 'auto', None, an int in \[1, 5\]"
@@ -400,8 +401,8 @@ def test_pairs_of_the_wrong_shape_for_more_classes_or_regression(ternary, contin
 
 
 def test_moments_that_keep_too_little(binary):
-    means = Moments.from_data(*binary, order=1)
-    pooled = Moments.from_data(*binary, pooled=True)
+    means = cell_moments(*binary, order=1)
+    pooled = cell_moments(*binary, pooled=True)
     with pytest.raises(ValueError, match="keep means only; make them with order=2"):
         ISRClassifier(head="lda").fit_moments(means)
     with pytest.raises(ValueError, match="keep no scatter a cell"):
@@ -413,11 +414,11 @@ def test_moments_that_keep_too_little(binary):
 
 def test_moments_of_the_wrong_kind(binary, continuous):
     X, y, e = binary
-    one_class = Moments.from_data(X, None, e)
+    one_class = cell_moments(X, None, e)
     with pytest.raises(ValueError, match="y has only one class"):
         ISRClassifier(head="lda").fit_moments(one_class)
     with pytest.raises(ValueError, match="the moments have 2; make them with y=None"):
-        ISRTransformer("regression").fit_moments(Moments.from_data(X, y, e))
+        ISRTransformer("regression").fit_moments(cell_moments(X, y, e))
 
 
 def test_permutations_need_rows(binary):
@@ -425,7 +426,7 @@ def test_permutations_need_rows(binary):
     message = "rank_test='permutation' needs the data"
     clf = ISRClassifier(head="lda", rank_test="permutation")
     with pytest.raises(ValueError, match=message):
-        clf.fit_moments(Moments.from_data(X, y, e))
+        clf.fit_moments(cell_moments(X, y, e))
     with pytest.raises(ValueError, match=message):
         ISRClassifier(head="lda", rank_test="permutation").partial_fit(X, y, environments=e)
 

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier, ISRTransformer
 from isrlearn.core import (
     Moments,
@@ -114,7 +115,7 @@ CORE = {
 @pytest.mark.parametrize("n_spurious", [1, 2, "auto"])
 def test_estimator_is_the_function(ternary, form, n_spurious):
     clf = fit(ternary, n_spurious=n_spurious, head="lda", **form)
-    moments = Moments.from_data(*ternary)
+    moments = cell_moments(*ternary)
     keywords = {k: v for k, v in form.items() if k == "variant"}
     if "condition_on" in form:
         keywords["classes"] = np.flatnonzero(moments.classes == form["condition_on"])
@@ -365,7 +366,7 @@ def test_parts_are_the_whole(ternary, form, weights):
     parts = ISRClassifier(**parameters)
     for rows in np.array_split(np.random.default_rng(0).permutation(len(y)), 7):
         parts.partial_fit(X[rows], y[rows], environments=e[rows])
-    elsewhere = ISRClassifier(**parameters).fit_moments(Moments.from_data(X, y, e))
+    elsewhere = ISRClassifier(**parameters).fit_moments(cell_moments(X, y, e))
     for clf in (parts, elsewhere):
         np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-8)
         np.testing.assert_allclose(clf.intercept_, whole.intercept_, atol=1e-8)
@@ -519,7 +520,7 @@ def test_adapted_head_in_parts_and_from_moments(binary, n_components):
     parts = clone(clf)
     for rows in np.array_split(np.arange(len(y)), 12):
         parts.partial_fit(X[rows], y[rows], environments=e[rows])
-    moments = Moments.from_data(X, y, e)
+    moments = cell_moments(X, y, e)
     for other in (parts, clone(clf).fit_moments(moments)):
         np.testing.assert_allclose(other.coef_, whole.coef_, atol=1e-10)
         np.testing.assert_allclose(other.intercept_, whole.intercept_, atol=1e-10)
@@ -552,7 +553,7 @@ def test_all_components_are_no_reduction(ternary, head, form):
 def test_components_by_variance(binary):
     share = 0.9
     clf = fit(binary, n_components=share, n_spurious=1, head="lda")
-    components, variances = principal_components(Moments.from_data(*binary), share)
+    components, variances = principal_components(cell_moments(*binary), share)
     assert variances.sum() / np.trace(np.cov(binary[0].T)) >= share
     fixed = fit(binary, n_components=components.shape[1], n_spurious=1, head="lda")
     np.testing.assert_allclose(clf.coef_, fixed.coef_, rtol=1e-9)

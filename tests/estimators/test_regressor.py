@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso, LinearRegression, PoissonRegressor, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
+from isrlearn.engine import cell_moments
 from isrlearn import ISRRegressor, ISRTransformer
 from isrlearn.core import (
     Moments,
@@ -40,7 +41,7 @@ def test_prediction_is_one_affine_map(continuous, head, variant):
 def test_estimator_is_the_function(continuous, variant, n_spurious):
     X, _, e = continuous
     reg = fit(continuous, n_spurious=n_spurious, variant=variant)
-    found = regression_subspace(Moments.from_data(X, None, e), n_spurious, variant=variant)
+    found = regression_subspace(cell_moments(X, None, e), n_spurious, variant=variant)
     assert reg.n_spurious_ == found.rank
     assert principal_angles(reg.spurious_basis_, found.basis)[0] < 1e-8
     np.testing.assert_allclose(reg.spectrum_, found.spectrum, atol=1e-7)
@@ -130,7 +131,7 @@ def test_parts_are_the_whole(continuous, parameters, n_spurious):
     for name in [*np.unique(e), None]:
         rows = partly == name
         one_by_one.partial_fit(X[rows], y[rows], environments=partly[rows])
-    moments = Moments.from_data(X, None, partly, targets=y)
+    moments = cell_moments(X, None, partly, targets=y)
     for reg in (shuffled, one_by_one, ISRRegressor(**parameters).fit_moments(moments)):
         np.testing.assert_allclose(reg.coef_, whole.coef_, atol=1e-8)
         np.testing.assert_allclose(reg.intercept_, whole.intercept_, atol=1e-8)

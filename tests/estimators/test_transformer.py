@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier, ISRTransformer
 from isrlearn.core import Moments, principal_angles, principal_components
 
@@ -69,7 +70,7 @@ def test_moments_made_elsewhere(ternary, form):
     X, y, e = ternary
     whole = fit(ternary, n_spurious=2, **form)
     labels = None if form["method"] == "regression" else y
-    isr = ISRTransformer(n_spurious=2, **form).fit_moments(Moments.from_data(X, labels, e))
+    isr = ISRTransformer(n_spurious=2, **form).fit_moments(cell_moments(X, labels, e))
     assert isr.n_features_in_ == 5
     np.testing.assert_allclose(isr.transform(X), whole.transform(X), atol=1e-8)
 
@@ -98,7 +99,7 @@ def test_nothing_to_remove(binary, output):
 
 def test_components_first(binary):
     X, y, e = binary
-    components, _ = principal_components(Moments.from_data(X, y, e), 3)
+    components, _ = principal_components(cell_moments(X, y, e), 3)
     same = fit(binary, n_components=3, n_spurious=1)
     np.testing.assert_allclose(
         components @ (components.T @ same.spurious_basis_), same.spurious_basis_, atol=1e-10

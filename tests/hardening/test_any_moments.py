@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isrlearn.engine import cell_moments
 from isrlearn.core import (
     Eraser,
     Moments,
@@ -67,9 +68,9 @@ def test_moments_add_up_in_any_order(data, kind, seed, unknown):
     e = np.where(rng.uniform(size=len(y)) < 0.3, np.nan, e) if unknown else e
     weight = rng.integers(1, 4, size=len(y))
     part = rng.integers(3, size=len(y))
-    whole = Moments.from_data(X, y, e, sample_weight=weight, **KINDS[kind])
+    whole = cell_moments(X, y, e, sample_weight=weight, **KINDS[kind])
     a, b, c = (
-        Moments.from_data(X[part == i], y[part == i], e[part == i],
+        cell_moments(X[part == i], y[part == i], e[part == i],
                           sample_weight=weight[part == i], **KINDS[kind])
         for i in range(3)
     )  # fmt: skip
@@ -77,14 +78,14 @@ def test_moments_add_up_in_any_order(data, kind, seed, unknown):
     close(a + (b + c), whole, X)
     close(c + (b + a), whole, X)
     twice = np.repeat(np.arange(len(y)), weight)
-    close(Moments.from_data(X[twice], y[twice], e[twice], **KINDS[kind]), whole, X)
+    close(cell_moments(X[twice], y[twice], e[twice], **KINDS[kind]), whole, X)
 
 
 @MANY
 @given(rows(least=2))
 def test_ranks_are_ranks(data):
     X, y, e = data
-    moments = Moments.from_data(X, y, e)
+    moments = cell_moments(X, y, e)
     tests = [mean_rank(moments), covariance_rank(moments), joint_rank(moments)]
     for test in tests:
         assert 0 <= test.rank <= test.limit <= X.shape[1]
@@ -118,7 +119,7 @@ def test_bases_are_orthonormal_and_erase(data, finder, rank):
     X, y, e = data
     rank = min(rank, X.shape[1]) if rank != "auto" else rank
     try:
-        found = FINDERS[finder](Moments.from_data(X, y, e), rank)
+        found = FINDERS[finder](cell_moments(X, y, e), rank)
     except ValueError as error:
         if "no two environments have different covariances" in str(error):
             return
@@ -162,7 +163,7 @@ def test_float32_moments_keep_six_digits_at_any_scale(d, scale):
     X, e = rng.normal(size=(300, d)).astype(np.float32), np.arange(300) % 2
     X[:, 1] = 0.0
     X[:, 0] *= np.float32(scale)
-    found, wide = (Moments.from_data(Z, None, e, pooled=True) for Z in (X, X.astype(float)))
+    found, wide = (cell_moments(Z, None, e, pooled=True) for Z in (X, X.astype(float)))
     size = np.abs(X).max(axis=0).astype(float) + np.finfo(float).tiny
     np.testing.assert_allclose(
         found.within() / size / size[:, None], wide.within() / size / size[:, None], atol=1e-3
@@ -171,6 +172,6 @@ def test_float32_moments_keep_six_digits_at_any_scale(d, scale):
 
 
 def test_one_row_a_cell_tells_nothing():
-    moments = Moments.from_data(np.random.default_rng(0).normal(size=(6, 2)), None, np.arange(6))
+    moments = cell_moments(np.random.default_rng(0).normal(size=(6, 2)), None, np.arange(6))
     assert moments.dof == 0
     assert mean_rank(moments).rank == 0

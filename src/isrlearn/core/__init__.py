@@ -2,18 +2,24 @@
 
 from isrlearn.core.angles import chordal_distance, principal_angles
 from isrlearn.core.covariance import covariance_subspace, joint_subspace
-from isrlearn.core.erase import Coordinates, Eraser, head_coordinates
 from isrlearn.core.heads import lda_head, ridge_head
 from isrlearn.core.methods import METHODS, Method
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
 from isrlearn.core.subspace import (
+    Eraser,
     Subspace,
     mean_subspace,
     multiclass_subspace,
     regression_subspace,
 )
-from isrlearn.core.whiten import Whitening, principal_components, whitening
+from isrlearn.core.whiten import (
+    Coordinates,
+    Whitening,
+    head_coordinates,
+    principal_components,
+    whitening,
+)
 
 __all__ = [
     "METHODS",

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core.erase import Coordinates
 from isrlearn.core.moments import Moments
+from isrlearn.core.whiten import Coordinates
 
 _NEGLIGIBLE = 1e-10
 

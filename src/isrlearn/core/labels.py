@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -73,6 +75,58 @@ def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, ND
     table = np.array([position[name] for name in found.tolist()], dtype=np.intp)
     codes[known] = table[inverse.ravel()] if len(table) else MISSING
     return names, codes
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Class and environment of every row, encoded once.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,)
+        Names of the classes, sorted.
+    environments : ndarray of shape (E,)
+        Names of the environments, sorted.
+    k : ndarray of int of shape (n,)
+        Position of each row's class.
+    e : ndarray of int of shape (n,)
+        Position of each row's environment; -1 where it is unknown.
+    """
+
+    classes: NDArray  # (K,)
+    environments: NDArray  # (E,)
+    k: NDArray[np.intp]  # (n,)
+    e: NDArray[np.intp]  # (n,)
+
+    @classmethod
+    def of(cls, y: ArrayLike | None, environments: ArrayLike) -> Cells:
+        """Cells of rows with these labels; without y, all rows are of class 0."""
+        names, e = encode(environments)
+        classes, k = encode(np.zeros(len(e), dtype=int) if y is None else y)
+        return cls(classes, names, k, e)
+
+    def rows(self, rows: NDArray) -> Cells:
+        """Cells of some of the rows, without the names that do not occur among them."""
+        k, e = self.k[rows], self.e[rows]
+        kept_k, k = np.unique(k, return_inverse=True)
+        known = e != MISSING
+        kept_e, e[known] = np.unique(e[known], return_inverse=True)
+        return Cells(self.classes[kept_k], self.environments[kept_e], k, e)
+
+    def count(self) -> NDArray[np.intp]:
+        """Rows of each cell, (K, E)."""
+        K, E = len(self.classes), len(self.environments)
+        known = self.e != MISSING
+        slots = self.k[known] * E + self.e[known]
+        return np.bincount(slots, minlength=K * E).reshape(K, E)
+
+    def class_count(self, weight: NDArray | None = None) -> NDArray[np.float64]:
+        """Rows of each class, or their total weight, (K,)."""
+        return np.bincount(self.k, weight, len(self.classes)).astype(float)
+
+    def weights(self, inside: NDArray, outside: NDArray) -> NDArray[np.float64]:
+        """Weight of each row: its cell's (K, E), or its class's (K,) without an environment."""
+        return np.where(self.e == MISSING, outside[self.k], inside[self.k, self.e])
 
 
 def _distinct(values: NDArray) -> tuple[NDArray, NDArray]:

@@ -16,7 +16,6 @@ from isrlearn.core.subspace import (
     mean_subspace,
     multiclass_subspace,
     regression_subspace,
-    spannable,
 )
 
 
@@ -36,6 +35,8 @@ class Method:
         Whether covariances are compared: a scatter per cell, and two rows in each, are needed.
     uses_classes : bool, default=True
         Whether classes are compared with themselves; else y is ignored.
+    one_class : bool, default=False
+        Whether the published variant compares one class only.
     variants : tuple of str, default=("pooled", "paper")
 
     Examples
@@ -51,21 +52,13 @@ class Method:
     shifts: Callable[[Moments, NDArray | None], Shifts] = mean_shifts
     second_order: bool = False
     uses_classes: bool = True
+    one_class: bool = False
     variants: tuple[str, ...] = ("pooled", "paper")
-
-    def limit(self, moments: Moments) -> tuple[int, str]:
-        """Largest number of spurious dimensions that can be found, and what limits it."""
-        d, spanned = moments.n_features, spannable(moments)
-        if self.second_order or d - 1 < spanned:
-            return d - 1, f"at least one of the {d} dimensions must stay"
-        K, E = moments.count.shape
-        classes = "" if K == 1 else f" in {K} classes"
-        return spanned, f"the means of {E} environments{classes} span no more"
 
 
 #: Every method by the name that estimators and the command line know it by.
 METHODS: dict[str, Method] = {
-    "mean": Method(mean_subspace),
+    "mean": Method(mean_subspace, one_class=True),
     "cov": Method(covariance_subspace, covariance_rank, covariance_shifts, second_order=True),
     "multiclass": Method(multiclass_subspace),
     "joint": Method(

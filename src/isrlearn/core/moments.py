@@ -122,6 +122,12 @@ class Moments:
         return np.maximum(self.count - self.ddof, 0.0)
 
     @property
+    def class_count(self) -> NDArray[np.float64]:
+        """Rows of each class, unlabelled ones included, (K,)."""
+        count = self.count.sum(axis=1)
+        return count if self.unlabelled is None else count + self.unlabelled.count[:, 0]
+
+    @property
     def dof(self) -> float:
         """Degrees of freedom of the pooled within-cell covariance."""
         return float(self.count.sum() - self.ddof * np.count_nonzero(self.count))

@@ -1,14 +1,18 @@
-"""Coordinates in which features have comparable scale: whitening and PCA from moments."""
+"""Coordinates in which features have comparable scale: whitening, PCA, and those of a head."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from isrlearn.core.moments import Moments
+
+if TYPE_CHECKING:
+    from isrlearn.core.subspace import Eraser
 
 #: Rows per feature from which whitened features are better than the features as they are.
 ROWS_PER_FEATURE = 20
@@ -24,6 +28,8 @@ _FEWEST = 50
 _FLOOR = 1e-10
 #: Eigenvalue of a correlation matrix below which a direction is all rounding error.
 _ROUNDING = 1e-13
+#: Share of a feature's variance below which what the erasure left of it is rounding error.
+_NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,3 +170,74 @@ def reliable_coordinates(moments: Moments, *, smallest_cell: float = np.inf) -> 
     components, _ = principal_components(moments, p)
     inner = whitening(moments.map(components))
     return Whitening(components @ inner.factor, inner.inverse @ components.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Erased, centred and scaled features, in which an L2 penalty treats all directions equally.
+
+    An invariant feature a hundred times smaller than a spurious one would be lost to an L2
+    penalty on raw features. So features are whitened by their total covariance where there are
+    enough rows, standardised column by column otherwise, and the head is folded back to the
+    original features.
+
+    Parameters
+    ----------
+    eraser : Eraser
+    linear : ndarray of shape (d, p) or (d,)
+        Matrix, or scale of each column, applied to the erased and centred features.
+    """
+
+    eraser: Eraser
+    linear: NDArray[np.float64]  # (d, p) or (d,)
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """Rows of X in these coordinates."""
+        Z = self.eraser.centred(X)
+        if self.linear.ndim == 2:
+            return Z @ self.linear.astype(X.dtype)
+        Z *= self.linear.astype(X.dtype)
+        return Z
+
+    def fold(self, coef: NDArray, intercept: NDArray) -> tuple[NDArray, NDArray]:
+        """Head on the original features that equals the given one on these coordinates."""
+        lifted = coef @ self.linear.T if self.linear.ndim == 2 else coef * self.linear
+        return self.eraser.fold(lifted, intercept - lifted @ self.eraser.center)
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        return self.linear.shape[-1]
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """The whole linear map, (d, p): these coordinates are ``(X - center) @ matrix``."""
+        eraser, linear = self.eraser, self.linear
+        if linear.ndim == 1:
+            linear = np.diag(linear)
+        weight = (1.0 - eraser.scale) * (eraser.basis.T @ linear)
+        return linear - eraser.dual @ weight
+
+
+def head_coordinates(moments: Moments, eraser: Eraser) -> Coordinates:
+    """Coordinates for a head on erased features, from moments of the features with a scatter."""
+    count = moments.total()[0]
+    if moments.ddof == 0 or count >= ROWS_PER_FEATURE * moments.n_features:
+        return Coordinates(eraser, total_whitening(moments).factor)
+    squares = erased_squares(moments.total_scatter(), eraser)
+    return Coordinates(eraser, inverse_deviation(squares, max(count - moments.ddof, 1.0)))
+
+
+def erased_squares(scatter: NDArray, eraser: Eraser) -> NDArray[np.float64]:
+    """Diagonal of a scatter (d, d) after the erasure; zero where nothing is left."""
+    basis, dual, removed = eraser.basis, eraser.dual, 1.0 - eraser.scale
+    squares, cross = np.diag(scatter), scatter @ dual
+    after = squares - 2 * removed * np.einsum("ij,ij->i", cross, basis)
+    after = after + removed**2 * np.einsum("ij,jk,ik->i", basis, dual.T @ cross, basis)
+    return np.where(after > squares * _NEGLIGIBLE, after, 0.0)
+
+
+def inverse_deviation(squares: NDArray, dof: float) -> NDArray[np.float64]:
+    """One over the standard deviation of each column; zero where the deviation is zero."""
+    real = squares > 0
+    return np.where(real, 1.0 / np.sqrt(np.where(real, squares, 1.0) / dof), 0.0)

@@ -1,8 +1,18 @@
 """The scikit-learn estimators."""
 
-from isrlearn.estimators._classifier import ISRClassifier
-from isrlearn.estimators._regressor import ISRRegressor
-from isrlearn.estimators._transformer import ISRTransformer
+from isrlearn.estimators.classifier import ISRClassifier
+from isrlearn.estimators.cv import ISRClassifierCV, ISRRegressorCV
 from isrlearn.estimators.dfr import DFRClassifier
+from isrlearn.estimators.infer import infer_environments
+from isrlearn.estimators.regressor import ISRRegressor
+from isrlearn.estimators.transformer import ISRTransformer
 
-__all__ = ["DFRClassifier", "ISRClassifier", "ISRRegressor", "ISRTransformer"]
+__all__ = [
+    "DFRClassifier",
+    "ISRClassifier",
+    "ISRClassifierCV",
+    "ISRRegressor",
+    "ISRRegressorCV",
+    "ISRTransformer",
+    "infer_environments",
+]

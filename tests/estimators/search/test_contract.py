@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isrlearn import ISRClassifier, ISRRegressor
-from isrlearn.estimators.search import ISRClassifierCV, ISRRegressorCV
+from isrlearn.estimators import ISRClassifierCV, ISRRegressorCV
 
 SINGLE = {"missing_environments": "single", "cv": 2}
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from isrlearn import ISRClassifier, ISRRegressor
-from isrlearn.estimators.search import ISRClassifierCV, ISRRegressorCV
+from isrlearn.estimators import ISRClassifierCV, ISRRegressorCV
 from isrlearn.estimators.search._grid import candidates, counts, effort, points_of
 from isrlearn.estimators.search._results import best_of, on_front
 from isrlearn.estimators.search._splits import cell_folds, cells_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from isrlearn.estimators.search import ISRClassifierCV, ISRRegressorCV
+from isrlearn.estimators import ISRClassifierCV, ISRRegressorCV
 from isrlearn.estimators.search._classification import Classification
 from isrlearn.estimators.search._jobs import by_weighting
 from isrlearn.estimators.search._regression import Regression

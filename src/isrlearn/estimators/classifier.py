@@ -1,0 +1,177 @@
+"""ISRClassifier: a linear classifier on what stays the same between environments."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from isrlearn import validation as check
+from isrlearn.core.labels import Cells
+from isrlearn.core.methods import METHODS
+from isrlearn.estimators.heads import HEADS, Sample
+from isrlearn.estimators.linear import LinearScores, Streaming
+from isrlearn.estimators.pipeline import Settings, fit
+
+
+class ISRClassifier(LinearScores, Streaming, ClassifierMixin, BaseEstimator):
+    """Linear classifier that ignores what shifts between environments.
+
+    Finds the directions along which the features of a class shift between environments, removes
+    them, and fits a linear head on the rest. Everything folds into one affine map of the original
+    features: ``X @ coef_.T + intercept_`` is the decision function.
+
+    Each class contributes the environments in which it was seen: cells (a class in an environment)
+    may be missing. To compare only some of the classes, leave the environment of the other
+    classes' rows unknown (None or NaN).
+
+    Parameters
+    ----------
+    method : {"mean", "cov", "multiclass", "joint"}, default="mean"
+        What is compared between environments: the means of a class (ISR-Mean), its covariances
+        (ISR-Cov), the means of all classes (ISR-Multiclass; the same as "mean" in the pooled
+        variant), or means and covariances together (ours, "joint").
+    n_spurious : int, "auto" or "permutation", default="auto"
+        Number of spurious dimensions. "auto" tests for it from moments, with a Gaussian law for
+        covariances; "permutation" tests by permuting the environments inside each class, for
+        heavy-tailed features.
+    level : float, default=0.01
+        Level of each step of the rank test.
+    scale : float, default=0.0
+        Share of the spurious part that is kept, from 0 (nothing) to 1 (all).
+    n_components : int, float, "auto" or None, default="auto"
+        Reduce to that many principal components first, or to as many as hold that fraction of the
+        variance. "auto": all features if there are twenty rows per feature, else one component
+        per twenty rows, at most 200 (and all features below 50), and all features with
+        ``variant="paper"``. None: always all features.
+    variant : {"pooled", "paper"}, default="pooled"
+        Our pooled forms, or the published algorithms. The published "mean" compares the last class
+        that was seen in two environments.
+    head : {"logistic", "lda"}, linear estimator or (coef, intercept), default="logistic"
+        What is fitted on the rest. A pair adapts the last layer of a trained network: nothing is
+        fitted, the removal is folded into it; its rows follow the sorted classes.
+    C : float, default=1.0
+        Inverse L2 penalty of the head, on whitened (or, with few rows per feature, standardised)
+        features.
+    weights : {"class", "group"}, dict or None, default=None
+        Weights of the rows for the head: "class" gives every class the same total weight, "group"
+        every class in every environment (the paper's reweighting), a dict gives each class its
+        weight.
+    missing_environments : {"raise", "single"}, default="raise"
+        What to do when `fit` gets no environments: raise an error, or treat all rows as one
+        environment and remove nothing.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Head in the original features, with the removal folded in.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts of the head.
+    classes_ : ndarray of shape (n_classes,)
+        Names of the classes, sorted.
+    environments_ : ndarray
+        Names of the environments seen.
+    spurious_basis_ : ndarray of shape (n_features, n_spurious_)
+        Orthonormal basis of the spurious subspace.
+    n_spurious_ : int
+        Number of spurious dimensions.
+    spectrum_ : ndarray
+        Strength of the directions, strongest first.
+    rank_test_ : RankTest or None
+        How `n_spurious_` was decided, unless it was given.
+    eraser_ : Eraser
+        The removal.
+    moments_ : Moments
+        Moments of the training rows.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from isrlearn import ISRClassifier
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> data = make_gaussian_environments(500, 4, n_invariant=3, n_spurious=2, random_state=0)
+    >>> clf = ISRClassifier().fit(data.X, data.y, data.environments)
+    >>> clf.n_spurious_, clf.coef_.shape
+    (2, (1, 5))
+    """
+
+    __metadata_request__fit = {"environments": True}
+    __metadata_request__partial_fit = {"environments": True}
+
+    _target = "classes"
+
+    def __init__(
+        self,
+        method: str = "mean",
+        *,
+        n_spurious: int | str = "auto",
+        level: float = 0.01,
+        scale: float = 0.0,
+        n_components: int | float | str | None = "auto",
+        variant: str = "pooled",
+        head: Any = "logistic",
+        C: float = 1.0,
+        weights: Any = None,
+        missing_environments: str = "raise",
+    ) -> None:
+        self.method = method
+        self.n_spurious = n_spurious
+        self.level = level
+        self.scale = scale
+        self.n_components = n_components
+        self.variant = variant
+        self.head = head
+        self.C = C
+        self.weights = weights
+        self.missing_environments = missing_environments
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        environments: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find the spurious subspace and fit the head on the rest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, or `isrlearn.engine.Rows` that are read block by block.
+        y : array-like of shape (n_samples,)
+            Classes.
+        environments : array-like of shape (n_samples,)
+            Environment of each row; None or NaN where it is unknown: such rows train the head only.
+        sample_weight : array-like of shape (n_samples,), optional
+            Frequency weights.
+        """
+        settings = self._settings()
+        X, y, e, weight = check.check_rows(
+            self, X, y, environments, sample_weight, target=self._target
+        )
+        sample = Sample(X, Cells.of(y, e), weight=weight)
+        check.check_classes(sample.cells.classes, sample.cells.class_count(weight))
+        return fit(settings, sample).store(self)
+
+    def _settings(self) -> Settings:
+        """The parameters, checked."""
+        check.check_choice("method", self.method, [m for m in METHODS if METHODS[m].uses_classes])
+        heads = [name for name in HEADS if HEADS[name].task == "classification"]
+        check.check_head_kind(self.head, heads)
+        check.check_between("C", self.C, np.finfo(float).tiny, np.inf)
+        check.check_weights(self.weights, classes=True)
+        return Settings(
+            self.method,
+            self.n_spurious,
+            self.level,
+            self.scale,
+            self.n_components,
+            self.variant,
+            self.head,
+            1.0 / self.C,
+            self.weights,
+        )

@@ -1,0 +1,305 @@
+"""ISRClassifierCV and ISRRegressorCV: settings chosen by the worst group of held-out rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from isrlearn.estimators.classifier import ISRClassifier
+from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.regressor import ISRRegressor
+from isrlearn.estimators.search import Search
+from isrlearn.estimators.selection import Groups, Score
+
+
+def _best_has(name: str) -> Any:
+    """Whether the best estimator has a method; before the fit, whether it could."""
+    return lambda self: hasattr(self.__dict__.get("best_estimator_", ISRClassifier()), name)
+
+
+class ISRClassifierCV(ClassifierMixin, Search):
+    """ISRClassifier with the settings that do best in the worst group of held-out data.
+
+    Every combination of the candidates is scored on the same splits; what the settings share on a
+    split is computed once, and each head starts from the one with the next stronger penalty.
+
+    Each of `method`, `n_spurious`, `scale`, `C`, `head` and `weights` is one value or a list of
+    values to try. The other parameters are those of :class:`ISRClassifier` and are not varied.
+
+    Parameters
+    ----------
+    method : str or list, default="mean"
+    n_spurious : int, "auto" or list, optional
+        By default the tested number, and 1, 2, 3, 5, 8 as far as the environments allow.
+    scale : float or list, default=(0.0, 0.25, 0.5, 1.0)
+        1 removes nothing: the plain head is one of the candidates.
+    C : float or list, default=(0.001, 0.01, 0.1, 1.0)
+        Inverse penalty of the named heads. The features are whitened: a C far below 1 still
+        leaves the coefficients nearly free.
+    head : str, estimator, (coef, intercept) or list, default="logistic"
+        Estimators and pairs are tried once, without C.
+    weights : str, dict, None or list, default=(None, "class", "group")
+        Weights of the rows for the head.
+    n_components : int, float, "auto" or None, default="auto"
+        As in :class:`ISRClassifier`, like the next two.
+    variant : {"pooled", "paper"}, default="pooled"
+    level : float, default=0.01
+    selection : str, default="worst-group"
+        What is compared: "worst-group", the accuracy of the class × environment where it is
+        lowest; "average", that of all held-out rows; "leave-one-environment-out", that of each
+        environment when it is held out and the others train (three are needed). Ties go to the
+        setting that removes least, then to the one that weights rows least, then to the smallest
+        C, then to the first.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds are stratified by class × environment. Not used with a validation set or with
+        "leave-one-environment-out".
+    n_jobs : int, optional
+        Threads. The results are the same for any number of them.
+    verbose : int, default=0
+        1 draws a progress bar on a terminal, if rich is installed.
+    random_state : int or RandomState, optional
+        Shuffles the rows of each cell before they are assigned to folds; without it they are
+        assigned in their order.
+    missing_environments : {"raise", "single"}, default="raise"
+        As in :class:`ISRClassifier`.
+
+    Attributes
+    ----------
+    best_estimator_ : ISRClassifier
+        With the best settings, fitted on all the rows given to `fit`.
+    best_params_ : dict
+        ``ISRClassifier(**best_params_)`` has these settings.
+    best_score_ : float
+        Mean over splits of the score by the selection rule.
+    best_index_ : int
+        Row of `cv_results_`.
+    cv_results_ : dict
+        As in scikit-learn's searches, with `mean_worst_group` and `mean_average` of every
+        setting and their values on each split. See also `trade_off`.
+    n_splits_ : int
+        Number of splits.
+    classes_, coef_, intercept_ : ndarray
+        Of the best estimator.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> from isrlearn import ISRClassifierCV
+    >>> data = make_gaussian_environments(300, 4, n_invariant=3, n_spurious=2, random_state=0)
+    >>> search = ISRClassifierCV(n_spurious=[0, 2], scale=0.0)
+    >>> search.fit(data.X, data.y, data.environments).n_splits_
+    5
+    >>> len(search.cv_results_["params"]), sorted(search.best_params_)[:2]
+    (24, ['C', 'head'])
+    """
+
+    _penalty = "C"
+    _target = "classes"
+
+    def __init__(
+        self,
+        method: Any = "mean",
+        *,
+        n_spurious: Any = None,
+        scale: Any = (0.0, 0.25, 0.5, 1.0),
+        C: Any = (0.001, 0.01, 0.1, 1.0),
+        head: Any = "logistic",
+        weights: Any = (None, "class", "group"),
+        n_components: int | float | str | None = "auto",
+        variant: str = "pooled",
+        level: float = 0.01,
+        selection: str = "worst-group",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        missing_environments: str = "raise",
+    ) -> None:
+        self.method = method
+        self.n_spurious = n_spurious
+        self.scale = scale
+        self.C = C
+        self.head = head
+        self.weights = weights
+        self.n_components = n_components
+        self.variant = variant
+        self.level = level
+        self.selection = selection
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.missing_environments = missing_environments
+
+    @available_if(_best_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray:
+        """Decision function of the best estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_best_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray:
+        """Probability of each class, by the best estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_best_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> NDArray:
+        """Logarithm of `predict_proba`."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_log_proba(X)
+
+    @property
+    def classes_(self) -> NDArray:
+        """Names of the classes, sorted."""
+        return self.best_estimator_.classes_
+
+    def _estimator(self, **point: Any) -> ISRClassifier:
+        return ISRClassifier(
+            **point,
+            n_components=self.n_components,
+            variant=self.variant,
+            level=self.level,
+            missing_environments=self.missing_environments,
+        )
+
+    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> Score:
+        two = outputs.shape[1] == 1
+        codes = (outputs[:, 0] > 0).astype(int) if two else outputs.argmax(axis=1)
+        truth = held_out.cells.classes[held_out.cells.k]
+        return Score.of_hits(classes[codes] == truth, Groups.of(held_out.cells))
+
+
+class ISRRegressorCV(RegressorMixin, Search):
+    """ISRRegressor with the settings that do best in the worst environment of held-out data.
+
+    Every combination of the candidates is scored on the same splits; what the settings share on a
+    split is computed once.
+
+    Each of `n_spurious`, `scale`, `alpha`, `head` and `weights` is one value or a list of values
+    to try. The other parameters are those of :class:`ISRRegressor` and are not varied.
+
+    Parameters
+    ----------
+    n_spurious : int, "auto" or list, optional
+        By default the tested number, and 1, 2, 3, 5, 8 as far as the environments allow.
+    scale : float or list, default=(0.0, 0.25, 0.5, 1.0)
+        1 removes nothing: the plain head is one of the candidates.
+    alpha : float or list, default=(0.1, 1.0, 10.0, 100.0, 1000.0)
+        Penalty of the ridge head.
+    head : str, estimator, (coef, intercept) or list, default="ridge"
+        Estimators and pairs are tried once, without alpha.
+    weights : str, None or list, default=(None, "group")
+        Weights of the rows for the head.
+    n_components : int, float, "auto" or None, default="auto"
+        As in :class:`ISRRegressor`, like the next two.
+    variant : {"pooled", "paper"}, default="pooled"
+    level : float, default=0.01
+    selection : str, default="worst-group"
+        What is compared, each with a minus sign: "worst-group", the root mean squared error of
+        the environment where it is highest; "average", that of all held-out rows;
+        "leave-one-environment-out", that of each environment when it is held out and the others
+        train (three are needed). Ties go to the setting that removes least, then to the one that
+        weights rows least, then to the largest alpha, then to the first.
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds are stratified by environment. Not used with a validation set or with
+        "leave-one-environment-out".
+    n_jobs : int, optional
+        Threads. The results are the same for any number of them.
+    verbose : int, default=0
+        1 draws a progress bar on a terminal, if rich is installed.
+    random_state : int or RandomState, optional
+        Shuffles the rows of each environment before they are assigned to folds; without it they are
+        assigned in their order.
+    missing_environments : {"raise", "single"}, default="raise"
+        As in :class:`ISRRegressor`.
+
+    Attributes
+    ----------
+    best_estimator_ : ISRRegressor
+        With the best settings, fitted on all the rows given to `fit`.
+    best_params_ : dict
+        ``ISRRegressor(**best_params_)`` has these settings.
+    best_score_ : float
+        Mean over splits of the score by the selection rule; it is not positive.
+    best_index_ : int
+        Row of `cv_results_`.
+    cv_results_ : dict
+        As in scikit-learn's searches, with `mean_worst_group` and `mean_average` of every
+        setting and their values on each split. See also `trade_off`.
+    n_splits_ : int
+        Number of splits.
+    coef_ : ndarray of shape (n_features,)
+        Of the best estimator.
+    intercept_ : float
+        Of the best estimator.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> from isrlearn import ISRRegressorCV
+    >>> data = make_gaussian_environments(
+    ...     300, 4, n_invariant=3, n_spurious=2, task="regression", random_state=0
+    ... )
+    >>> search = ISRRegressorCV(n_spurious=[0, 2], selection="leave-one-environment-out")
+    >>> search.fit(data.X, data.y, data.environments).n_splits_
+    4
+    """
+
+    _penalty = "alpha"
+    _target = "numbers"
+
+    def __init__(
+        self,
+        n_spurious: Any = None,
+        *,
+        scale: Any = (0.0, 0.25, 0.5, 1.0),
+        alpha: Any = (0.1, 1.0, 10.0, 100.0, 1000.0),
+        head: Any = "ridge",
+        weights: Any = (None, "group"),
+        n_components: int | float | str | None = "auto",
+        variant: str = "pooled",
+        level: float = 0.01,
+        selection: str = "worst-group",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        missing_environments: str = "raise",
+    ) -> None:
+        self.n_spurious = n_spurious
+        self.scale = scale
+        self.alpha = alpha
+        self.head = head
+        self.weights = weights
+        self.n_components = n_components
+        self.variant = variant
+        self.level = level
+        self.selection = selection
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.missing_environments = missing_environments
+
+    def _estimator(self, **point: Any) -> ISRRegressor:
+        return ISRRegressor(
+            **point,
+            n_components=self.n_components,
+            variant=self.variant,
+            level=self.level,
+            missing_environments=self.missing_environments,
+        )
+
+    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> Score:
+        errors = outputs - np.asarray(held_out.target)
+        return Score.of_errors(errors, Groups.of(held_out.cells))

@@ -1,0 +1,319 @@
+"""What heads are fitted on, the registry of heads, and heads that are scikit-learn estimators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import has_fit_parameter
+
+from isrlearn.core.heads import lda_head, ridge_head
+from isrlearn.core.labels import Cells
+from isrlearn.core.moments import Moments
+from isrlearn.core.subspace import Eraser
+from isrlearn.core.whiten import Coordinates, head_coordinates, inverse_deviation
+from isrlearn.engine import (
+    LogisticFit,
+    Rows,
+    column_squares,
+    fit_logistic,
+    project,
+    row_components,
+    sum_cells,
+)
+
+#: Rows on which a given head is checked to be affine.
+_PROBES = 16
+#: Share of the largest deviation below which a direction holds rounding errors.
+_ROUNDING = 1e-6
+
+Weights = tuple[NDArray, NDArray] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Checked rows, and what the pipeline reads from them.
+
+    Parameters
+    ----------
+    X : array or Rows of shape (n, d)
+    cells : Cells
+        Class and environment of each row.
+    target : ndarray of shape (n,), optional
+        Of a regression.
+    weight : ndarray of shape (n,), optional
+        Frequency weights of the rows.
+    """
+
+    X: Any
+    cells: Cells
+    target: NDArray | None = None
+    weight: NDArray | None = None
+    has_rows = True
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows, or their total weight."""
+        return float(len(self.X) if self.weight is None else self.weight.sum())
+
+    def rows(self, rows: NDArray) -> Sample:
+        """Some of the rows, with the classes and environments that occur among them."""
+        cells = self.cells.rows(rows)
+        target = None if self.target is None else self.target[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        return Sample(self.X[rows], cells, target, weight)
+
+    def moments(self, keep: str) -> Moments:
+        """Moments of the rows, with "mean", "pooled" or "cell" scatters, the target appended."""
+        order, pooled = (1 if keep == "mean" else 2), keep == "pooled"
+        return sum_cells(
+            self.X, self.cells, order=order, pooled=pooled, targets=self.target, weight=self.weight
+        )
+
+    def components(self, p: int, center: NDArray) -> NDArray:
+        """Leading principal directions (d, p) of the rows."""
+        return row_components(self.X, p, center=center, weight=self.weight)
+
+    def project(self, components: NDArray, center: NDArray) -> Sample:
+        """The same sample with centred rows on directions (d, p)."""
+        return replace(self, X=project(self.X, components, center))
+
+    def coordinates(self, moments: Moments, eraser: Eraser) -> Coordinates:
+        """Coordinates of a head on the erased features."""
+        if moments.scatter is not None:
+            return head_coordinates(moments, eraser)
+        squares = column_squares(self.X, eraser.centred, self.weight)
+        return Coordinates(eraser, inverse_deviation(squares, max(self.n_rows - 1.0, 1.0)))
+
+    def row_weights(self, weights: Weights) -> NDArray | None:
+        """Weight of each row: its cell's times its own; None if all are one."""
+        if weights is None:
+            return self.weight
+        weight = self.cells.weights(*weights)
+        return weight if self.weight is None else weight * self.weight
+
+    def logistic(
+        self,
+        moments: Moments,
+        coordinates: Coordinates,
+        penalty: float,
+        weights: Weights,
+        start: Any = None,
+    ) -> LogisticFit:
+        """A logistic regression of the class in a head's coordinates."""
+        return fit_logistic(
+            self.X,
+            self.cells.k,
+            n_classes=len(self.cells.classes),
+            penalty=penalty,
+            coordinates=coordinates,
+            weight=self.row_weights(weights),
+            start=start,
+        )
+
+    def in_memory(
+        self, coordinates: Coordinates, weights: Weights
+    ) -> tuple[NDArray, NDArray, NDArray | None]:
+        """Rows in a head's coordinates, labels or target, and weights, for scikit-learn."""
+        if isinstance(self.X, Rows):
+            raise ValueError(
+                "a scikit-learn head needs rows in memory, and these are read block by block: use "
+                f"one of our heads, {', '.join(map(repr, HEADS))}"
+            )
+        y = self.cells.classes[self.cells.k] if self.target is None else self.target
+        return coordinates(self.X), y, self.row_weights(weights)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentSample:
+    """Moments that were computed elsewhere, in place of rows."""
+
+    given: Moments
+    n_features: int
+    has_rows = False
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows."""
+        return float(self.given.class_count.sum())
+
+    def moments(self, keep: str) -> Moments:
+        """The given moments, whatever they keep."""
+        return self.given
+
+    def project(self, components: NDArray, center: NDArray) -> MomentSample:
+        """The same with fewer features."""
+        return MomentSample(self.given, components.shape[1])
+
+    def coordinates(self, moments: Moments, eraser: Eraser) -> Coordinates:
+        """Coordinates of a head on the erased features."""
+        return head_coordinates(moments, eraser)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a head is fitted on.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows, if the head needs them.
+    moments : Moments
+        Of the same features; for a regression with the target as last column.
+    coordinates : Coordinates
+        In which the penalty applies.
+    penalty : float
+    weights : (ndarray of shape (K, E), ndarray of shape (K,)) or None
+        Weight of a row of each cell, and of a row of each class whose environment is unknown.
+    start : object
+        What the same head returned for another penalty, if it was fitted before.
+    """
+
+    sample: Any
+    moments: Moments
+    coordinates: Coordinates
+    penalty: float
+    weights: Weights = None
+    start: Any = None
+
+    def weighted_moments(self) -> Moments:
+        """The moments with the weights applied."""
+        return self.moments if self.weights is None else self.moments.reweighted(*self.weights)
+
+
+@dataclass(frozen=True)
+class Head:
+    """All there is to say of a head.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(problem)`` returns coefficients and intercepts on the problem's features, and a start
+        for other penalties (or None).
+    needs_rows : bool
+        Whether moments are not enough.
+    task : {"classification", "regression"}
+    """
+
+    fit: Callable[[Problem], tuple[NDArray, NDArray, Any]]
+    needs_rows: bool
+    task: str = "classification"
+
+
+def _logistic(problem: Problem) -> tuple[NDArray, NDArray, Any]:
+    p = problem
+    fit = p.sample.logistic(p.moments, p.coordinates, p.penalty, p.weights, p.start)
+    if not fit.converged:
+        warnings.warn(
+            f"the logistic head stopped after {fit.n_passes} passes over the rows, about "
+            f"{fit.gradient_norm:.1g} from its minimum. If the features separate the classes, "
+            f"there is no minimum without a penalty: try a smaller C than {1 / p.penalty:g}",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+    return *p.coordinates.fold(fit.coef, fit.intercept), fit
+
+
+def _lda(problem: Problem) -> tuple[NDArray, NDArray, None]:
+    moments = problem.weighted_moments()
+    return *lda_head(moments, problem.coordinates, penalty=problem.penalty), None
+
+
+def _ridge(problem: Problem) -> tuple[NDArray, NDArray, None]:
+    moments = problem.weighted_moments()
+    coef, intercept = ridge_head(moments, problem.coordinates, alpha=problem.penalty)
+    return coef, np.array([intercept]), None
+
+
+#: Every head by the name that estimators and the command line know it by.
+HEADS: dict[str, Head] = {
+    "logistic": Head(_logistic, needs_rows=True),
+    "lda": Head(_lda, needs_rows=False),
+    "ridge": Head(_ridge, needs_rows=False, task="regression"),
+}
+
+
+def cell_weights(moments: Moments, weights: Any) -> Weights:
+    """Weight of a row of each cell (K, E), and of an unlabelled row of each class (K,).
+
+    None if all rows have the same weight. "group" gives a row of a cell ``n / (n_cells * n_cell)``,
+    the paper's reweighting; a row whose environment is unknown then has its class's weight.
+    """
+    if weights is None:
+        return None
+    count, totals = moments.count, moments.class_count
+    by_class = totals.sum() / (len(totals) * totals)
+    if weights == "group":
+        share = count.sum() / (np.count_nonzero(count) * np.where(count > 0, count, np.inf))
+        return share, by_class
+    if isinstance(weights, dict):
+        by_class = compute_class_weight(weights, classes=moments.classes, y=moments.classes)
+    return np.repeat(by_class[:, None], count.shape[1], axis=1), by_class
+
+
+def fit_estimator(head: Any, problem: Problem) -> tuple[NDArray, NDArray]:
+    """Coefficients and intercepts of a fitted clone of a linear scikit-learn estimator."""
+    fitted = clone(head)
+    Z, y, weight = problem.sample.in_memory(problem.coordinates, problem.weights)
+    Z = _without_rounding(Z)
+    if weight is None:
+        fitted.fit(Z, y)
+    elif has_fit_parameter(fitted, "sample_weight"):
+        fitted.fit(Z, y, sample_weight=weight)
+    else:
+        raise ValueError(
+            f"head {type(head).__name__} takes no sample_weight, so rows cannot be weighted: "
+            "leave out sample_weight and weights, or use another head"
+        )
+    if not hasattr(fitted, "coef_") or not hasattr(fitted, "intercept_"):
+        raise ValueError(
+            f"head {type(head).__name__} has no coef_ and intercept_: it must be a linear "
+            "estimator for the removal to be folded into it"
+        )
+    _check_affine(fitted, Z[:_PROBES])
+    flat = np.ndim(fitted.coef_) == 1 or not is_classifier(fitted)
+    coef = np.ravel(fitted.coef_) if flat else fitted.coef_
+    return problem.coordinates.fold(coef, np.atleast_1d(fitted.intercept_))
+
+
+def _without_rounding(Z: NDArray) -> NDArray:
+    """The rows with directions that hold nothing but rounding errors set to zero.
+
+    Rounding errors are left of what was erased, and a head without a penalty would magnify them:
+    least squares in scikit-learn before 1.9 takes them for a feature. In float64, because a
+    float32 product has too few digits and would leave as much rounding error again.
+    """
+    wide = Z.astype(np.float64, copy=False)
+    values, vectors = np.linalg.eigh(wide.T @ wide)
+    nothing = vectors[:, values <= _ROUNDING**2 * values.max(initial=0.0)]
+    return wide - (wide @ nothing) @ nothing.T if nothing.size else Z
+
+
+def _check_affine(fitted: Any, Z: NDArray) -> None:
+    """Raise unless coef_ and intercept_ are all there is to the head.
+
+    A head with a log link, or with one-versus-one coefficients, cannot be folded.
+    """
+    scores = getattr(fitted, "decision_function", None if is_classifier(fitted) else fitted.predict)
+    if scores is None:
+        return
+    found = np.ravel(Z @ np.atleast_2d(fitted.coef_).T + fitted.intercept_)
+    expected = np.ravel(scores(Z))
+    close = 1e-3 * np.abs(expected).max(initial=1e-12)  # float32 rows have float32 scores
+    if found.shape != expected.shape or np.abs(found - expected).max(initial=0.0) > close:
+        raise ValueError(
+            f"head {type(fitted).__name__} has a decision function other than "
+            "X @ coef_.T + intercept_: the removal cannot be folded into it. Use a linear one."
+        )

@@ -1,0 +1,177 @@
+"""What fitted linear models share: predictions, and fits from data that come in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from isrlearn import validation as check
+from isrlearn.core.labels import Cells
+from isrlearn.core.moments import Moments
+from isrlearn.engine import Rows
+from isrlearn.estimators.heads import HEADS, MomentSample, Sample
+from isrlearn.estimators.pipeline import Settings, fit
+
+
+def affine(estimator: Any, X: Any, coef: NDArray, intercept: NDArray) -> NDArray:
+    """``X @ coef + intercept`` (n, m) in X's precision, of rows that are checked first."""
+    X = check.check_features(estimator, X)
+    if not isinstance(X, Rows):
+        return X @ coef.astype(X.dtype) + intercept.astype(X.dtype)
+    out = np.empty((len(X), coef.shape[1]), dtype=X.dtype)
+    for rows, block in X.blocks():
+        out[rows] = block @ coef.astype(X.dtype) + intercept.astype(X.dtype)
+    if not np.isfinite(out).all():
+        row = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
+        raise ValueError(f"X contains NaN or infinity in row {row}; drop or impute such rows")
+    return out
+
+
+def _from_moments(self: Streaming) -> bool:
+    """Whether the head needs moments alone, so that data may come in parts."""
+    if isinstance(self.head, str):
+        return self.head in HEADS and not HEADS[self.head].needs_rows
+    return isinstance(self.head, tuple)
+
+
+class Streaming:
+    """Fits from moments: of data that come in parts, or that were summed elsewhere."""
+
+    head: Any
+    missing_environments: str
+    moments_: Moments
+    _target: str
+    _settings: Callable[[], Settings]
+
+    @available_if(_from_moments)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        environments: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to those already seen; the result equals one `fit` on all of them.
+
+        Available with heads that need moments only. The model can predict as soon as one class
+        was seen in two environments, and in enough of them for `n_spurious`. `classes` is
+        accepted as in scikit-learn, and not needed.
+        """
+        settings, first = self._settings(), not hasattr(self, "moments_")
+        X, y, e, weight = check.check_rows(
+            self,
+            X,
+            y,
+            environments,
+            sample_weight,
+            target=self._target,
+            reset=first,
+            part=True,
+        )
+        sample = self._part(X, y, e, weight)
+        # How many rows the whole has is not known before its last part: keep a scatter.
+        keep = "cell" if settings.keep(np.inf, sample.n_features) == "cell" else "pooled"
+        moments = sample.moments(keep)
+        if not first and self.moments_.scatter is None:
+            raise ValueError(
+                "the fit before kept means only, and parts need second moments; begin with "
+                "partial_fit instead of fit"
+            )
+        self._fit_moments(settings, moments if first else self.moments_ + moments)
+        return self
+
+    @available_if(_from_moments)
+    def fit_moments(self, moments: Moments) -> Self:
+        """Fit from moments computed elsewhere; of a regression with the target as last column."""
+        d = moments.n_features - (self._target == "numbers")
+        check.know_features(self, d)
+        return fit(self._settings(), MomentSample(moments, d)).store(self)
+
+    def _part(self, X: Any, y: Any, e: NDArray, weight: NDArray | None) -> Sample:
+        if self._target == "numbers":
+            return Sample(X, Cells.of(None, e), y, weight)
+        return Sample(X, Cells.of(y, e), weight=weight)
+
+    def _fit_moments(self, settings: Settings, moments: Moments) -> None:
+        """Fit if the moments are enough; until then remember them, and know no head."""
+        d = moments.n_features - (self._target == "numbers")
+        self.moments_, self.environments_ = moments, moments.environments
+        self.__dict__.pop("coef_", None)
+        self.__dict__.pop("_missing", None)
+        if self._target == "classes":
+            self.classes_ = moments.classes
+        try:
+            if self._target == "classes":
+                check.check_classes(moments.classes, moments.class_count)
+            single = self.missing_environments == "single"
+            if len(moments.environments) < 2 and not single:
+                names = moments.environments.tolist()
+                raise check.IncompleteDataError(
+                    f"ISR compares environments and needs at least two; known are {names}"
+                )
+            fit(settings, MomentSample(moments, d)).store(self)
+        except check.IncompleteDataError as error:
+            self._missing = str(error)
+
+    def _check_fitted(self) -> None:
+        """Raise unless there is a head; say which rows are missing where only parts were seen."""
+        if hasattr(self, "_missing"):
+            raise ValueError(f"the rows seen so far are not enough to predict: {self._missing}")
+        check_is_fitted(self, "coef_")
+
+
+def _has_probabilities(self: LinearScores) -> bool:
+    return isinstance(self.head, str | tuple | LogisticRegression)
+
+
+class LinearScores:
+    """Predictions of a classifier whose decision function is an affine map of the features."""
+
+    head: Any
+    classes_: NDArray
+    coef_: NDArray
+    intercept_: NDArray
+
+    def decision_function(self, X: Any) -> NDArray:
+        """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
+        self._check_fitted()
+        scores = affine(self, X, self.coef_.T, self.intercept_)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray:
+        """Class of each row. Environments are not needed."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray:
+        """Probability of each class."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> NDArray:
+        """Logarithm of `predict_proba`, finite where that has underflowed to zero."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            both = np.column_stack([-scores, scores])
+            exact, probability = log_expit(both), expit(both)
+        else:
+            exact, probability = log_softmax(scores, axis=1), softmax(scores, axis=1)
+        return np.log(probability, out=exact, where=probability > 0)
+
+    def _check_fitted(self) -> None:
+        """Raise unless there is a head."""
+        check_is_fitted(self, "coef_")

@@ -1,0 +1,164 @@
+"""ISRRegressor: linear regression on what stays the same between environments."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from isrlearn import validation as check
+from isrlearn.core.labels import Cells
+from isrlearn.estimators.heads import HEADS, Sample
+from isrlearn.estimators.linear import Streaming, affine
+from isrlearn.estimators.pipeline import Settings, fit
+
+
+class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
+    """Linear regression that ignores what shifts between environments.
+
+    Finds the directions along which the mean of the features shifts between environments
+    (ISR-Regression), removes them, and fits a linear head on the rest. Means only: under the
+    regression model covariances shift along invariant directions too.
+
+    Parameters
+    ----------
+    n_spurious : int, "auto" or "permutation", default="auto"
+        Number of spurious dimensions. "auto" tests for it from moments, "permutation" by permuting
+        the environments.
+    level : float, default=0.01
+        Level of each step of the rank test.
+    scale : float, default=0.0
+        Share of the spurious part that is kept, from 0 (nothing) to 1 (all).
+    n_components : int, float, "auto" or None, default="auto"
+        Reduce to that many principal components first, or to as many as hold that fraction of the
+        variance. "auto": all features if there are twenty rows per feature, else one component
+        per twenty rows, at most 200 (and all features below 50), and all features with
+        ``variant="paper"``. None: always all features.
+    variant : {"pooled", "paper"}, default="pooled"
+        Our pooled form, or the published algorithm.
+    head : "ridge", linear estimator or (coef, intercept), default="ridge"
+        What is fitted on the rest; "ridge" needs no second pass over the data. A pair adapts the
+        last layer of a trained model.
+    alpha : float, default=1.0
+        Penalty of the "ridge" head, on whitened (or, with few rows per feature, standardised)
+        features.
+    weights : "group" or None, default=None
+        "group" gives every environment the same total weight for the head.
+    missing_environments : {"raise", "single"}, default="raise"
+        What to do when `fit` gets no environments: raise an error, or treat all rows as one
+        environment and remove nothing.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Head in the original features, with the removal folded in.
+    intercept_ : float
+        Intercept of the head.
+    environments_ : ndarray
+        Names of the environments seen.
+    spurious_basis_ : ndarray of shape (n_features, n_spurious_)
+        Orthonormal basis of the spurious subspace.
+    n_spurious_ : int
+        Number of spurious dimensions.
+    spectrum_ : ndarray
+        Strength of the directions, strongest first.
+    rank_test_ : RankTest or None
+        How `n_spurious_` was decided, unless it was given.
+    eraser_ : Eraser
+        The removal.
+    moments_ : Moments
+        Moments of the features and, as last column, the target.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from isrlearn import ISRRegressor
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> data = make_gaussian_environments(
+    ...     500, 4, n_invariant=3, n_spurious=2, task="regression", random_state=0
+    ... )
+    >>> reg = ISRRegressor().fit(data.X, data.y, environments=data.environments)
+    >>> reg.n_spurious_, reg.coef_.shape
+    (2, (5,))
+    """
+
+    __metadata_request__fit = {"environments": True}
+    __metadata_request__partial_fit = {"environments": True}
+
+    _target = "numbers"
+
+    def __init__(
+        self,
+        n_spurious: int | str = "auto",
+        *,
+        level: float = 0.01,
+        scale: float = 0.0,
+        n_components: int | float | str | None = "auto",
+        variant: str = "pooled",
+        head: Any = "ridge",
+        alpha: float = 1.0,
+        weights: str | None = None,
+        missing_environments: str = "raise",
+    ) -> None:
+        self.n_spurious = n_spurious
+        self.level = level
+        self.scale = scale
+        self.n_components = n_components
+        self.variant = variant
+        self.head = head
+        self.alpha = alpha
+        self.weights = weights
+        self.missing_environments = missing_environments
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        environments: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find the spurious subspace and fit the head on the rest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, or `isrlearn.engine.Rows` that are read block by block.
+        y : array-like of shape (n_samples,)
+            Target.
+        environments : array-like of shape (n_samples,)
+            Environment of each row; None or NaN where it is unknown: such rows train the head only.
+        sample_weight : array-like of shape (n_samples,), optional
+            Frequency weights.
+        """
+        settings = self._settings()
+        X, y, e, weight = check.check_rows(
+            self, X, y, environments, sample_weight, target=self._target
+        )
+        return fit(settings, Sample(X, Cells.of(None, e), y, weight)).store(self)
+
+    def predict(self, X: Any) -> NDArray:
+        """``X @ coef_ + intercept_``. Environments are not needed."""
+        self._check_fitted()
+        return affine(self, X, self.coef_[:, None], np.array([self.intercept_]))[:, 0]
+
+    def _settings(self) -> Settings:
+        """The parameters, checked."""
+        heads = [name for name in HEADS if HEADS[name].task == "regression"]
+        check.check_head_kind(self.head, heads)
+        check.check_between("alpha", self.alpha, 0.0, np.inf)
+        check.check_weights(self.weights, classes=False)
+        return Settings(
+            "regression",
+            self.n_spurious,
+            self.level,
+            self.scale,
+            self.n_components,
+            self.variant,
+            self.head,
+            self.alpha,
+            self.weights,
+        )

@@ -1,0 +1,259 @@
+"""How a search chooses: the settings to try, the splits, the scores, and which setting is best."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.model_selection import check_cv
+
+from isrlearn.core.labels import MISSING, Cells
+from isrlearn.validation import check_n_spurious
+
+SELECTIONS = ("worst-group", "average", "leave-one-environment-out")
+
+#: Numbers of spurious dimensions tried besides the tested one, as far as environments allow.
+_COUNTS = (1, 2, 3, 5, 8)
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def candidates(name: str, value: Any) -> list:
+    """The values to try: those of a list, tuple or array, or the single value given.
+
+    A tuple given as `head` is one head, (coef, intercept).
+
+    Examples
+    --------
+    >>> candidates("scale", (0.0, 0.5)), candidates("method", "mean")
+    ([0.0, 0.5], ['mean'])
+    """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list) and not (isinstance(value, tuple) and name != "head"):
+        return [value]
+    if not value:
+        raise ValueError(f"{name} is an empty list: give at least one value to try")
+    return list(value)
+
+
+def counts(value: Any, most: int) -> list:
+    """Candidates for `n_spurious`; by default "auto" and a few numbers up to the largest possible.
+
+    Examples
+    --------
+    >>> counts(None, most=2), counts([1, 4], most=5)
+    (['auto', 1, 2], [1, 4])
+    """
+    if value is None:
+        return ["auto", *(r for r in _COUNTS if r <= most)]
+    found = candidates("n_spurious", value)
+    for r in found:
+        check_n_spurious(r, most, "no more can shift between these environments")
+    return found
+
+
+def effort(point: dict, penalty: str) -> tuple:
+    """Sort key of settings: the less is done to the data, the smaller.
+
+    First what is removed, then how rows are weighted, then how little coefficients are penalised.
+    """
+    rank = point.get("n_spurious", "auto")
+    removed = 1.0 - point.get("scale", 0.0)
+    dimensions = 0.0 if removed == 0 else np.inf if isinstance(rank, str) else float(rank)
+    weights = point.get("weights")
+    weighted = 0 if weights is None else 2 if weights == "group" else 1
+    strength = point.get(penalty, 1.0)
+    # A large C is a small penalty, a large alpha a large one.
+    freedom = strength if penalty == "C" else -strength
+    return (removed if dimensions else 0.0, dimensions, weighted, freedom)
+
+
+def folds_of(
+    X: Any, cells: Cells, *, by_class: bool, selection: str, cv: Any, random_state: Any
+) -> list[Fold]:
+    """Rows to train on and rows to score, for each split of a selection rule.
+
+    "leave-one-environment-out" holds out one environment after the other; else folds are
+    stratified by class (`by_class`) and environment. `random_state` shuffles rows inside cells.
+    """
+    E = len(cells.environments)
+    e = np.where(cells.e == MISSING, E, cells.e)
+    strata = cells.k * (E + 1) + e if by_class else e
+    if selection == "leave-one-environment-out":
+        if E < 3:
+            raise ValueError(
+                "selection='leave-one-environment-out' needs three environments, two of them to "
+                f"compare while the third is held out; there are {E}: "
+                f"{cells.environments.tolist()}"
+            )
+        # Rows of unknown environment always train.
+        return [(np.flatnonzero(e != i), np.flatnonzero(e == i)) for i in range(E)]
+    if isinstance(cv, Integral):
+        return cell_folds(strata, int(cv), random_state)
+    with warnings.catch_warnings():
+        # Environments are the groups of splitters that use them; the others warn.
+        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+        pairs: Iterable = check_cv(cv, strata, classifier=True).split(X, strata, e)
+        found = [(np.asarray(train), np.asarray(test)) for train, test in pairs]
+    if not found:
+        raise ValueError("cv has no (train, test) pair")
+    return found
+
+
+def cell_folds(
+    cells: NDArray[np.intp], n_folds: int, random_state: np.random.RandomState | None = None
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Folds (train, test) over which every cell is spread as evenly as its rows allow.
+
+    Unlike scikit-learn's `StratifiedKFold`, the only row of a cell is never held out: the cell
+    could not be compared without it. A cell with fewer rows than folds is held out in some folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [test.tolist() for _, test in cell_folds(np.array([0, 0, 0, 0, 1, 1, 2]), 2)]
+    [[0, 2, 4], [1, 3, 5]]
+    """
+    if n_folds < 2:
+        raise ValueError(f"cv must be at least 2 folds; got {n_folds}")
+    fold = np.full(len(cells), -1)
+    taken = 0
+    for cell in np.unique(cells):
+        rows = np.flatnonzero(cells == cell)
+        if len(rows) < 2:
+            continue
+        if random_state is not None:
+            rows = random_state.permutation(rows)
+        # Each cell continues where the last one stopped, so that folds have the same size too.
+        fold[rows] = (taken + np.arange(len(rows))) % n_folds
+        taken += len(rows)
+    found = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+    found = [(train, test) for train, test in found if len(test)]
+    if not found:
+        raise ValueError(
+            f"no row can be held out: each class in each environment has only one row (n_samples="
+            f"{len(cells)}); give a validation set"
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Group of each held-out row: class × environment, or environment.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        -1 where the environment is unknown.
+    size : ndarray of shape (G,)
+        Rows of each group.
+    """
+
+    codes: NDArray[np.intp]  # (n,)
+    size: NDArray[np.intp]  # (G,)
+
+    @classmethod
+    def of(cls, cells: Cells) -> Groups:
+        """Groups of rows: their cells; by environment alone where all rows are of one class."""
+        codes = np.where(cells.e == MISSING, MISSING, cells.k * len(cells.environments) + cells.e)
+        found, inverse = np.unique(codes[codes != MISSING], return_inverse=True)
+        dense = np.full(len(codes), MISSING)
+        dense[codes != MISSING] = inverse
+        return cls(dense, np.bincount(inverse, minlength=len(found)))
+
+    def means(self, values: NDArray) -> NDArray[np.float64]:
+        """Mean in each group of one value per row."""
+        known = self.codes != MISSING
+        total = np.bincount(self.codes[known], values[known], minlength=len(self.size))
+        return total / self.size
+
+
+@dataclass(frozen=True)
+class Score:
+    """Scores of one setting on one split; the greater the better."""
+
+    worst_group: float
+    average: float
+
+    @classmethod
+    def of_hits(cls, hits: NDArray, groups: Groups) -> Score:
+        """Accuracies, from whether each row was predicted correctly."""
+        by_group = groups.means(hits.astype(float))
+        average = float(hits.mean())
+        return cls(float(by_group.min()) if len(by_group) else average, average)
+
+    @classmethod
+    def of_errors(cls, errors: NDArray, groups: Groups) -> Score:
+        """Root mean squared errors with a minus sign."""
+        squares = np.square(errors, dtype=float)
+        by_group = groups.means(squares)
+        average = -float(np.sqrt(squares.mean()))
+        return cls(-float(np.sqrt(by_group.max())) if len(by_group) else average, average)
+
+    def by(self, selection: str) -> float:
+        """The score that a selection rule compares."""
+        return self.worst_group if selection == "worst-group" else self.average
+
+
+def results_of(
+    points: Sequence[dict], scores: Sequence[Sequence[Score]], selection: str
+) -> dict[str, Any]:
+    """A table as scikit-learn's searches have it, with both scores of every setting.
+
+    `mean_test_score` is what the selection rule compares; `mean_worst_group` and `mean_average`
+    are always there.
+    """
+    worst = np.array([[s.worst_group for s in row] for row in scores])  # (points, splits)
+    average = np.array([[s.average for s in row] for row in scores])
+    chosen = np.array([[s.by(selection) for s in row] for row in scores])
+    results: dict[str, Any] = {"params": list(points)}
+    for name in dict.fromkeys(name for point in points for name in point):
+        results[f"param_{name}"] = _column(points, name)
+    for j in range(chosen.shape[1]):
+        results[f"split{j}_test_score"] = chosen[:, j]
+    mean = chosen.mean(axis=1)
+    results["mean_test_score"] = mean
+    results["std_test_score"] = chosen.std(axis=1)
+    results["rank_test_score"] = stats.rankdata(-mean, method="min").astype(np.int32)
+    for name, values in (("worst_group", worst), ("average", average)):
+        for j in range(values.shape[1]):
+            results[f"split{j}_{name}"] = values[:, j]
+        results[f"mean_{name}"] = values.mean(axis=1)
+    return results
+
+
+def _column(points: Sequence[dict], name: str) -> np.ma.MaskedArray:
+    """Values of a parameter, masked where a setting does not have it."""
+    column = np.ma.masked_all(len(points), dtype=object)
+    for i, point in enumerate(points):
+        if name in point:
+            # A head may be a pair of arrays, which must remain one entry.
+            column.data[i] = point[name]
+            column.mask[i] = False
+    return column
+
+
+def best_of(results: dict[str, Any], efforts: Sequence[tuple]) -> int:
+    """Position of the best setting; of equals, the one with the least effort."""
+    tied = np.flatnonzero(results["rank_test_score"] == 1).tolist()
+    return min(tied, key=lambda i: (*efforts[i], i))
+
+
+def on_front(average: NDArray, worst: NDArray) -> NDArray[np.bool_]:
+    """Which settings are on the Pareto front of the two scores."""
+    order = np.lexsort((-worst, -average))
+    front = np.zeros(len(order), dtype=bool)
+    best, level = -np.inf, np.nan
+    for i in order:
+        # Equal in both scores to one on the front: neither dominates the other.
+        if worst[i] > best or (worst[i] == best and average[i] == level):
+            front[i] = True
+            best, level = worst[i], average[i]
+    return front

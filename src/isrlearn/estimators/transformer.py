@@ -1,0 +1,167 @@
+"""ISRTransformer: features without what shifts between environments."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags, check_array
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from isrlearn import validation as check
+from isrlearn.core.labels import Cells
+from isrlearn.core.methods import METHODS
+from isrlearn.core.moments import Moments
+from isrlearn.engine import Rows
+from isrlearn.estimators.heads import MomentSample, Sample
+from isrlearn.estimators.pipeline import Fitted, Settings, fit
+
+
+class ISRTransformer(TransformerMixin, BaseEstimator):
+    """Features with their spurious part scaled down or removed.
+
+    Parameters
+    ----------
+    method : {"mean", "cov", "multiclass", "joint", "regression"}, default="mean"
+        What is compared between environments: class means, class covariances, the means of all
+        classes (Algorithm 3), means and covariances together (ours), or the means of all rows
+        ("regression": y is ignored and may be None).
+    n_spurious, level, scale, n_components, variant, missing_environments
+        As in `ISRClassifier`.
+    output : {"same", "invariant"}, default="same"
+        "same": all columns, with the spurious part scaled. "invariant": only the coordinates that
+        are left (`scale` must be 0).
+
+    Attributes
+    ----------
+    environments_ : ndarray
+        Names of the environments seen.
+    spurious_basis_ : ndarray of shape (n_features, n_spurious_)
+        Orthonormal basis of the spurious subspace.
+    n_spurious_ : int
+        Number of spurious dimensions.
+    spectrum_ : ndarray
+        Strength of the directions, strongest first.
+    rank_test_ : RankTest or None
+        How `n_spurious_` was decided, unless it was given.
+    eraser_ : Eraser
+        The removal.
+    moments_ : Moments
+        Moments of the training rows.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from isrlearn import ISRTransformer
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> data = make_gaussian_environments(500, 3, n_invariant=3, n_spurious=2, random_state=0)
+    >>> isr = ISRTransformer().fit(data.X, data.y, environments=data.environments)
+    >>> isr.n_spurious_, isr.transform(data.X).shape == data.X.shape
+    (2, True)
+    """
+
+    __metadata_request__fit = {"environments": True}
+
+    def __init__(
+        self,
+        method: str = "mean",
+        *,
+        n_spurious: int | str = "auto",
+        level: float = 0.01,
+        scale: float = 0.0,
+        n_components: int | float | str | None = "auto",
+        variant: str = "pooled",
+        output: str = "same",
+        missing_environments: str = "raise",
+    ) -> None:
+        self.method = method
+        self.n_spurious = n_spurious
+        self.level = level
+        self.scale = scale
+        self.n_components = n_components
+        self.variant = variant
+        self.output = output
+        self.missing_environments = missing_environments
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        environments: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find the spurious subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, or `isrlearn.engine.Rows` that are read block by block.
+        y : array-like of shape (n_samples,)
+            Classes; ignored by ``method="regression"``.
+        environments : array-like of shape (n_samples,)
+            Environment of each row; None or NaN where it is unknown.
+        sample_weight : array-like of shape (n_samples,), optional
+            Frequency weights.
+        """
+        settings = self._settings()
+        target = "classes" if METHODS[self.method].uses_classes else None
+        X, y, e, weight = check.check_rows(self, X, y, environments, sample_weight, target=target)
+        return self._store(fit(settings, Sample(X, Cells.of(y, e), weight=weight)))
+
+    def fit_moments(self, moments: Moments) -> Self:
+        """Find the spurious subspace from moments computed elsewhere."""
+        check.know_features(self, moments.n_features)
+        return self._store(fit(self._settings(), MomentSample(moments, moments.n_features)))
+
+    def transform(self, X: Any) -> NDArray:
+        """X with its spurious part scaled, or its invariant coordinates."""
+        check_is_fitted(self)
+        X = check.check_features(self, X)
+        if isinstance(X, Rows):
+            X = check_array(X[:], dtype=check.FLOATS, input_name="X")
+        if self._invariant is None:
+            return self.eraser_(X)
+        return X @ self._invariant.astype(X.dtype)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
+        """Names of the columns that `transform` returns."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        if self._invariant is None:
+            return names
+        return np.array([f"invariant{i}" for i in range(self._invariant.shape[1])], dtype=object)
+
+    def _settings(self) -> Settings:
+        """The parameters, checked."""
+        check.check_choice("output", self.output, ("same", "invariant"))
+        if self.output == "invariant" and self.scale != 0:
+            raise ValueError(
+                f"output='invariant' keeps nothing of the spurious part: scale must be 0, got "
+                f"{self.scale!r}"
+            )
+        return Settings(
+            self.method, self.n_spurious, self.level, self.scale, self.n_components, self.variant
+        )
+
+    def _store(self, fitted: Fitted) -> Self:
+        self._invariant = None
+        if self.output == "invariant":
+            d = fitted.moments.n_features
+            span = np.eye(d) if fitted.components is None else fitted.components
+            # Functionals that vanish on the spurious basis: the complement is orthogonal to it
+            # even where the erasure is oblique.
+            spurious = fitted.subspace.basis.T @ span
+            rank = fitted.subspace.rank
+            self._invariant = span @ linalg.null_space(spurious) if rank else span
+        return fitted.store(self)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.method != "regression"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
