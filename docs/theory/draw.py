@@ -134,7 +134,7 @@ def draw_erase() -> plt.Figure:
     X = z @ np.array([[0.35, 1.0], [1.0, 0.2]])
     moments = Moments.from_data(X, y, e)
     found = mean_subspace(moments, 1)
-    left = Eraser.of(found, 0.0, moments.total()[1])(X)
+    left = Eraser.of(found, 0.0, moments.total[1])(X)
     figure, both = plt.subplots(1, 2, figsize=(8.0, 3.6), sharex=True, sharey=True)
     for axes, rows, title in ((both[0], X, "before"), (both[1], left, "after")):
         for k, (j, mark) in product((0, 1), enumerate("ox")):

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis, diagnose
-    from .estimators import ISRClassifier, ISRRegressor, ISRTransformer
-    from .estimators.infer import infer_environments
-    from .estimators.search import ISRClassifierCV, ISRRegressorCV
+    from .estimators import (
+        ISRClassifier,
+        ISRClassifierCV,
+        ISRRegressor,
+        ISRRegressorCV,
+        ISRTransformer,
+        infer_environments,
+    )
     from .io import load, save
 
 __version__ = "0.1.0"
@@ -32,16 +37,16 @@ __all__ = [
 _MODULE_OF = {
     "Diagnosis": "diagnosis",
     "ISRClassifier": "estimators",
-    "ISRClassifierCV": "estimators.search",
+    "ISRClassifierCV": "estimators",
     "ISRRegressor": "estimators",
-    "ISRRegressorCV": "estimators.search",
+    "ISRRegressorCV": "estimators",
     "ISRTransformer": "estimators",
     "diagnose": "diagnosis",
-    "infer_environments": "estimators.infer",
+    "infer_environments": "estimators",
     "load": "io",
     "save": "io",
 }
-_SUBMODULES = {"core", "datasets", "estimators", "io", "metrics", "paper", "torch"}
+_SUBMODULES = {"core", "datasets", "engine", "estimators", "io", "metrics", "paper", "torch"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from isrlearn.core.labels import encode, is_missing
+from isrlearn.core.labels import Cells, encode, is_missing
 from isrlearn.core.moments import Moments
 from isrlearn.engine.rows import Rows
 
@@ -25,65 +26,110 @@ class IncompleteDataError(ValueError):
     """Rows that are too few to fit on; more of them may be enough."""
 
 
+@dataclass(frozen=True)
+class _Number:
+    """Legal values of a numeric parameter: a kind of number in a range, or one of some words."""
+
+    kind: type
+    low: float
+    high: float
+    meaning: str
+    words: tuple[object, ...] = ()
+
+
+_PARAMETERS: dict[str, _Number] = {
+    "n_spurious": _Number(
+        Integral,
+        0,
+        np.inf,
+        "'auto', 'permutation' or an int of at least 0",
+        ("auto", "permutation"),
+    ),
+    "n_components": _Number(
+        Real,
+        np.finfo(float).tiny,
+        np.inf,
+        "'auto', None, an int of at least 1, or a fraction of variance in (0, 1)",
+        ("auto", None),
+    ),
+    "level": _Number(Real, np.finfo(float).tiny, 1 - 1e-9, "a number in (0, 1)"),
+    "scale": _Number(Real, 0, 1, "a number in [0, 1]"),
+    "C": _Number(Real, np.finfo(float).tiny, np.inf, "a number greater than 0"),
+    "alpha": _Number(Real, 0, np.finfo(float).max, "a number of at least 0"),
+}
+_CHOICES: dict[str, Sequence[object]] = {
+    "variant": ("pooled", "paper"),
+    "output": ("same", "invariant"),
+    "missing_environments": ("raise", "single"),
+}
+
+
+def check_parameters(estimator: Any, **choices: Sequence[object]) -> None:
+    """Raise unless every parameter of an estimator has a legal value.
+
+    `choices` are the legal values of parameters that are specific to the estimator. A `head` may
+    also be a pair or an estimator, and `weights` a dict, where there are classes.
+    """
+    legal = _CHOICES | choices
+    for name, value in estimator.get_params(deep=False).items():
+        if name in _PARAMETERS:
+            rule = _PARAMETERS[name]
+            number = isinstance(value, rule.kind) and not isinstance(value, bool | np.bool_)
+            word = value is None or isinstance(value, str)
+            if not (value in rule.words if word else number and rule.low <= value <= rule.high):
+                raise ValueError(f"{name} must be {rule.meaning}; got {value!r}")
+            continue
+        if name == "head" and (isinstance(value, tuple) or hasattr(value, "fit")):
+            continue
+        if name == "weights" and isinstance(value, dict) and "class" in legal[name]:
+            continue
+        if (value is not None and not isinstance(value, str)) or value not in legal[name]:
+            more = ", a linear scikit-learn estimator or (coef, intercept)" * (name == "head")
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(repr, legal[name]))}{more}; got {value!r}"
+            )
+
+
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Raise unless value is one of the choices."""
     if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
-def check_weights(weights: Any, *, classes: bool) -> None:
-    """Raise unless the weights of rows are None, "group" or, with classes, "class" or a dict."""
-    if not (classes and isinstance(weights, dict)):
-        check_choice("weights", weights, (None, "class", "group") if classes else (None, "group"))
-
-
 def check_between(name: str, value: Any, low: float, high: float) -> None:
     """Raise unless value is a number in [low, high]."""
-    if not _is_number(value) or not low <= value <= high:
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not number or not low <= value <= high:
         bounds = f"in [{low:g}, {high:g}]" if np.isfinite(high) else f"at least {low:g}"
         raise ValueError(f"{name} must be a number {bounds}; got {value!r}")
 
 
-def check_n_components(value: Any, n_features: int) -> None:
-    """Raise unless value is None, "auto", a count up to n_features, or a fraction in (0, 1)."""
-    if value is None or (isinstance(value, str) and value == "auto"):
-        return
-    if _is_number(value, Integral) and 1 <= value <= n_features:
-        return
-    if _is_number(value) and not _is_number(value, Integral) and 0.0 < value < 1.0:
-        return
-    raise ValueError(
-        f"n_components must be 'auto', None, an int in [1, {n_features}], or a fraction of "
-        f"variance in (0, 1); got {value!r}"
-    )
+def check_n_components(value: int | float, n_features: int) -> None:
+    """Raise unless value is a count up to n_features, or a fraction in (0, 1)."""
+    if not (value <= n_features if isinstance(value, Integral) else value < 1):
+        raise ValueError(
+            f"n_components must be 'auto', None, an int in [1, {n_features}], or a fraction of "
+            f"variance in (0, 1); got {value!r}"
+        )
 
 
-def check_n_spurious(
-    value: Any, bound: float = np.inf, why: str = "", n_features: float = 0
-) -> None:
-    """Raise unless value is "auto", "permutation" or a count that the environments can show.
+def check_n_spurious(value: int, bound: int, why: str, n_features: int) -> None:
+    """Raise if there are more spurious dimensions than these environments can show.
 
     More environments may show more, as long as there are more features.
     """
-    if isinstance(value, str) and value in ("auto", "permutation"):
-        return
-    if not _is_number(value, Integral) or value < 0:
-        raise ValueError(
-            f"n_spurious must be 'auto', 'permutation' or an int of at least 0; got {value!r}"
-        )
     if value > bound:
         message = f"n_spurious={value} is more than the {bound} possible here: {why}"
         raise (IncompleteDataError if value < n_features else ValueError)(message)
 
 
-def refuse_path(X: Any) -> None:
-    """Raise if X is the path of a file, and say how to read it."""
-    if isinstance(X, str | os.PathLike):
-        raise ValueError(
-            f"X must be an array or rows, not a path; got {os.fspath(X)!r}. Read the file first: "
-            "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
-            "fit(table.X, table.y, environments=table.environments)"
-        )
+def refuse_path(path: str | os.PathLike) -> NoReturn:
+    """Raise because X is the path of a file, and say how to read it."""
+    raise ValueError(
+        f"X must be an array or rows, not a path; got {os.fspath(path)!r}. Read the file first: "
+        "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
+        "fit(table.X, table.y, environments=table.environments)"
+    )
 
 
 def check_rows(
@@ -96,14 +142,15 @@ def check_rows(
     target: str | None,
     reset: bool = True,
     part: bool = False,
-) -> tuple[Any, NDArray | None, NDArray, NDArray | None]:
-    """X, y, environments and sample weights as arrays; the estimator learns its features.
+) -> tuple[Any, NDArray | None, Cells, NDArray | None]:
+    """X, y, the cells of the rows and sample weights; the estimator learns its features.
 
     `target` is "classes", "numbers" or None (y is ignored). X may be `Rows` that are read block
     by block: values that are not finite are then found when they are read. A `part` of the data
     may have a single environment, or none that is known.
     """
-    refuse_path(X)
+    if isinstance(X, str | os.PathLike):
+        refuse_path(X)
     if isinstance(X, Rows):
         _check_features(estimator, X, reset=reset)
         y = _column(y, len(X)) if target is not None else None
@@ -115,15 +162,25 @@ def check_rows(
         numeric = target == "numbers"
         X, y = validate_data(estimator, X, y, reset=reset, dtype=FLOATS, y_numeric=numeric)
     if target == "classes":
-        check_labels(y)
+        if y.dtype.kind == "O":
+            check_labels(y)
         check_classification_targets(y)
-    e = check_environments(environments, len(X), estimator.missing_environments, part=part)
-    return X, y, e, check_sample_weight(sample_weight, len(X))
+    e = check_environments(environments, len(X), estimator.missing_environments)
+    cells = Cells.of(y if target == "classes" else None, e)
+    if not part and environments is not None and len(cells.environments) < 2:
+        known = "" if not len(cells.environments) else f", {_show(cells.environments[0])}"
+        raise ValueError(
+            f"the rows have {len(cells.environments)} known environment(s){known}; ISR compares "
+            "environments and needs at least two"
+        )
+    weight = None if sample_weight is None else check_sample_weight(sample_weight, len(X))
+    return X, y, cells, weight
 
 
 def check_features(estimator: Any, X: Any) -> Any:
     """X to predict: an array of the features the estimator was fitted on, or `Rows` of them."""
-    refuse_path(X)
+    if isinstance(X, str | os.PathLike):
+        refuse_path(X)
     if isinstance(X, Rows):
         _check_features(estimator, X, reset=False)
         return X
@@ -174,11 +231,8 @@ def _check_names(estimator: Any, X: Rows) -> None:
             )
 
 
-def check_environments(
-    environments: ArrayLike | None, n: int, missing: str, *, part: bool = False
-) -> NDArray:
+def check_environments(environments: ArrayLike | None, n: int, missing: str) -> NDArray:
     """Environment of each row as an array; the same one for all rows where none is required."""
-    check_choice("missing_environments", missing, ("raise", "single"))
     if environments is None:
         if missing == "single":
             return np.zeros(n, dtype=int)
@@ -193,23 +247,11 @@ def check_environments(
         raise ValueError(
             f"environments has shape {array.shape}, but X has {n} rows: give one label per row"
         )
-    if part:
-        return array
-    if is_missing(array).all():
-        raise ValueError(f"none of the {n} rows has a known environment; ISR needs two or more")
-    names = encode(array)[0]
-    if len(names) == 1:
-        raise ValueError(
-            f"all rows with a known environment are in {_show(names[0])}; ISR compares "
-            "environments and needs at least two"
-        )
     return array
 
 
-def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray | None:
-    """Sample weights as floats, or None."""
-    if sample_weight is None:
-        return None
+def check_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray:
+    """Sample weights as floats."""
     if isinstance(sample_weight, str):
         raise ValueError(f"sample_weight must be numbers, one per row; got {sample_weight!r}")
     weight = np.asarray(sample_weight, dtype=float)
@@ -228,8 +270,6 @@ def check_sample_weight(sample_weight: ArrayLike | None, n: int) -> NDArray | No
 
 def check_labels(y: NDArray) -> None:
     """Raise unless every row has a class, and classes can be sorted."""
-    if y.dtype.kind != "O":
-        return
     missing = np.flatnonzero(is_missing(y))
     if len(missing):
         raise ValueError(
@@ -271,17 +311,6 @@ def check_cells(moments: Moments, *, second_order: bool = False) -> None:
     )
 
 
-def check_head_kind(head: object, names: Sequence[str]) -> None:
-    """Raise unless head is one of the names, a pair or an estimator."""
-    if isinstance(head, str):
-        check_choice("head", head, names)
-    elif not isinstance(head, tuple) and not hasattr(head, "fit"):
-        raise ValueError(
-            f"head must be {', '.join(map(repr, names))}, a scikit-learn linear estimator or a "
-            f"pair (coef, intercept); got {head!r}"
-        )
-
-
 def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[NDArray, NDArray]:
     """Coefficients and intercepts given by the user, in scikit-learn's shapes.
 
@@ -308,11 +337,6 @@ def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[ND
     if n_classes == 2 and coef.shape[0] == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
     return (coef[0], intercept) if n_classes is None else (coef, intercept)
-
-
-def _is_number(value: object, kind: type = Real) -> bool:
-    """Whether value is a number of a kind; True and False are not."""
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 def _show(name: object) -> str:

@@ -34,7 +34,7 @@ def sample(seed, n=300, K=2, *, unlabelled=0.3):
 
 def erasers(moments, scale=0.0):
     """Nothing, an orthogonal and an oblique erasure of two dimensions."""
-    none, center = np.zeros((D, 0)), moments.total()[1]
+    none, center = np.zeros((moments.n_features, 0)), moments.total[1]
     return {
         "nothing": Eraser(none, none, scale, center),
         "orthogonal": Eraser.of(mean_subspace(moments, 2, variant="paper"), scale, center),
@@ -52,9 +52,11 @@ KINDS = ["nothing", "orthogonal", "oblique"]
 def test_a_head_on_coordinates_folds_into_one_on_features(kind, n, p, scale):
     X, y, environments = sample(0, n)
     moments = cell_moments(X, y, environments)
+    if p is not None:
+        components, _ = principal_components(moments, p)
+        X, moments = X @ components, moments.map(components)
     eraser = erasers(moments, scale)[kind]
-    components = None if p is None else principal_components(moments, p)[0]
-    coordinates = head_coordinates(moments, eraser, components)
+    coordinates = head_coordinates(moments, eraser)
     Z = coordinates(X)
     np.testing.assert_allclose(Z, (X - eraser.center) @ coordinates.matrix, atol=1e-9)
     np.testing.assert_allclose(Z.mean(axis=0), 0.0, atol=1e-9)
@@ -82,7 +84,7 @@ def test_a_column_that_is_erased_altogether_is_left_out():
     X[:, 0] += 100 * e
     moments = cell_moments(X, None, e)
     axis = np.eye(4)[:, :1]
-    Z = head_coordinates(moments, Eraser(axis, axis, 0.0, moments.total()[1]))(X)
+    Z = head_coordinates(moments, Eraser(axis, axis, 0.0, moments.total[1]))(X)
     np.testing.assert_array_equal(Z[:, 0], 0.0)
     np.testing.assert_allclose(Z[:, 1:].std(axis=0, ddof=1), 1.0)
 
@@ -110,7 +112,7 @@ def test_lda_is_that_of_scikit_learn_on_erased_rows(kind, K, pooled):
     assert coef.shape == ((1, D) if K == 2 else (K, D))
 
 
-def test_shrinkage_is_the_formula():
+def test_penalty_is_the_formula():
     X, y, environments = sample(5)
     moments = cell_moments(X, y, environments)
     eraser = erasers(moments)["oblique"]
@@ -119,12 +121,11 @@ def test_shrinkage_is_the_formula():
     left = np.linalg.svd(Z, full_matrices=False)[2][: D - 2].T  # what the erasure leaves
     Z = Z @ left
     mean = np.array([Z[y == k].mean(axis=0) for k in (0, 1)])
-    S = sum((Z[y == k] - mean[k]).T @ (Z[y == k] - mean[k]) for k in (0, 1)) / (len(Z) - 2)
-    for gamma in (0.0, 0.3, 1.0):
-        shrunk = (1 - gamma) * S + gamma * np.trace(S) / (D - 2) * np.eye(D - 2)
-        w = np.linalg.solve(shrunk, mean[1] - mean[0])
+    S = sum((Z[y == k] - mean[k]).T @ (Z[y == k] - mean[k]) for k in (0, 1))
+    for penalty in (0.0, 1.0, 300.0):
+        w = np.linalg.solve((S + penalty * np.eye(D - 2)) / (len(Z) - 2), mean[1] - mean[0])
         b = np.log(np.mean(y == 1) / np.mean(y == 0)) - w @ (mean[0] + mean[1]) / 2
-        coef, intercept = lda_head(moments, coordinates, shrinkage=gamma)
+        coef, intercept = lda_head(moments, coordinates, penalty=penalty)
         np.testing.assert_allclose((X @ coef.T + intercept)[:, 0], Z @ w + b, atol=1e-8)
 
 
@@ -139,7 +140,7 @@ def test_lda_of_reweighted_cells_is_lda_of_weighted_rows():
     ):
         np.testing.assert_allclose(a, b, atol=1e-9)
     # The head does not depend on where the coordinates have their origin.
-    moved = replace(coordinates.eraser, center=weighted.total()[1])
+    moved = replace(coordinates.eraser, center=weighted.total[1])
     other = replace(coordinates, eraser=moved)
     for a, b in zip(lda_head(weighted, coordinates), lda_head(weighted, other), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-8)
@@ -148,7 +149,7 @@ def test_lda_of_reweighted_cells_is_lda_of_weighted_rows():
 def test_weights_of_a_population_matter_by_their_ratios(plant):
     model = plant(0, 3, 2, 2, 3)
     m = model.moments
-    eraser = Eraser.of(mean_subspace(m, 2), 0.0, m.total()[1])
+    eraser = Eraser.of(mean_subspace(m, 2), 0.0, m.total[1])
     expected = lda_head(m, head_coordinates(m, eraser))
     for factor in (1e-3, 1e3):
         scaled = m.reweighted(np.full(m.count.shape, factor))
@@ -184,7 +185,7 @@ def test_ridge_with_one_solution_too_many_takes_the_smallest():
     moments = cell_moments(X, None, environments, targets=y)
     features = moments.columns(D + 1)
     none = np.zeros((D + 1, 0))
-    coordinates = head_coordinates(features, Eraser(none, none, 0.0, features.total()[1]))
+    coordinates = head_coordinates(features, Eraser(none, none, 0.0, features.total[1]))
     coef, intercept = ridge_head(moments, coordinates, alpha=0.0)
     np.testing.assert_allclose(
         X @ coef + intercept, LinearRegression().fit(X[:, :D], y).predict(X[:, :D]), atol=1e-6
@@ -211,7 +212,19 @@ def test_head_confined_to_components_has_no_part_outside(n):
     X, y, environments = sample(10, n)
     moments = cell_moments(X, y, environments)
     components, _ = principal_components(moments, 3)
-    inner = mean_subspace(moments.map(components), 1).lift(components)
-    eraser = Eraser.of(inner, 0.0, moments.total()[1])
-    coef, _ = lda_head(moments, head_coordinates(moments, eraser, components))
-    assert principal_angles(np.column_stack([components, coef[0]])[:, 3:], components)[0] < 1e-7
+    center, reduced = moments.total[1], moments.map(components).moved(-moments.total[1] @ components)
+    inner = mean_subspace(reduced, 1)
+    outer = Eraser.of(inner.lift(components), 0.0, center)
+    rows = (X - center) @ components
+    # The eraser of the reduced rows is that of the features, seen on the components.
+    np.testing.assert_allclose(
+        outer.on(components)(rows), (outer(X) - center) @ components, atol=1e-9
+    )
+    eraser = Eraser.of(inner, 0.0, reduced.total[1])
+    found = lda_head(reduced, head_coordinates(reduced, eraser))
+    again = cell_moments(rows, y, environments)
+    for a, b in zip(found, lda_head(again, head_coordinates(again, eraser)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-8)
+    coef = found[0] @ components.T
+    assert principal_angles(coef.T, components)[0] < 1e-7
+    assert np.abs(coef @ outer.basis).max() < 1e-8

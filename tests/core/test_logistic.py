@@ -259,7 +259,7 @@ def head_problem(n, d, K, *, dtype=np.float64, seed=0):
     X = Z.astype(dtype)
     moments = cell_moments(X, codes, np.arange(n) % 2, pooled=True)
     direction = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, 1)))[0]
-    return X, codes, moments, Eraser(direction, direction, 0.0, moments.total()[1])
+    return X, codes, moments, Eraser(direction, direction, 0.0, moments.total[1])
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -306,7 +306,7 @@ def test_a_head_without_second_moments_is_the_same(monkeypatch, K, weighted, dty
     weight = np.random.default_rng(2).uniform(0.1, 3.0, 250) if weighted else None
     means = cell_moments(X, codes, codes, order=1)
     nothing = np.zeros((80, 0))
-    eraser = Eraser(nothing, nothing, 1.0, means.total()[1])
+    eraser = Eraser(nothing, nothing, 1.0, means.total[1])
     coordinates = standardising_coordinates(CentredRows(X, eraser.center), 249, eraser)
     coef, intercept, fit = logistic_head(X, codes, means, coordinates, C=0.5, weight=weight)
     assert fit.converged
@@ -325,7 +325,7 @@ def test_float32_rows_give_the_head_to_float32_digits(monkeypatch, shift):
     scores = []
     for rows in (narrow, narrow.astype(np.float64)):
         moments = cell_moments(rows, codes, codes, pooled=True)
-        eraser = Eraser(nothing, nothing, 1.0, moments.total()[1])
+        eraser = Eraser(nothing, nothing, 1.0, moments.total[1])
         coef, intercept, fit = logistic_head(
             rows, codes, moments, head_coordinates(moments, eraser)
         )

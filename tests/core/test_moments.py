@@ -59,9 +59,7 @@ def test_cells_are_what_numpy_says(weighted, chunk_size):
     X, y, environments, w = sample(0)
     w = w if weighted else None
     moments = cell_moments(X, y, environments, sample_weight=w, chunk_size=chunk_size)
-    pooled = cell_moments(
-        X, y, environments, pooled=True, sample_weight=w, chunk_size=chunk_size
-    )
+    pooled = cell_moments(X, y, environments, pooled=True, sample_weight=w, chunk_size=chunk_size)
     names, cells = naive(X, y, environments, w)
     assert moments.environments.tolist() == names.tolist()
     assert moments.classes.tolist() == [0, 1, 2]
@@ -91,7 +89,7 @@ def test_cells_are_what_numpy_says(weighted, chunk_size):
 def test_totals_count_unlabelled_rows_and_cells_do_not(pooled):
     X, y, environments, _ = sample(1)
     moments = cell_moments(X, y, environments, pooled=pooled)
-    count, mean, scatter = moments.by_class()
+    count, mean, scatter = moments.by_class
     within = np.zeros((D, D))
     for k in range(K):
         rows = X[y == k]
@@ -99,7 +97,7 @@ def test_totals_count_unlabelled_rows_and_cells_do_not(pooled):
         np.testing.assert_allclose(mean[k], rows.mean(axis=0), atol=1e-12)
         within += np.cov(rows.T, bias=True) * len(rows)
     np.testing.assert_allclose(scatter, within, rtol=1e-12, atol=1e-10)
-    n, centre, total = moments.total()
+    n, centre, total = moments.total
     assert n == len(X) > moments.count.sum()
     np.testing.assert_allclose(centre, X.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(total, np.cov(X.T) * (len(X) - 1), rtol=1e-12)
@@ -194,9 +192,7 @@ def test_far_from_the_origin_no_digits_are_lost(pooled):
     assert np.abs(got - want).max() / scale <= 1e-10
     # Negative control: sums of squares lose what the centred merge keeps.
     assert np.abs(raw - want).max() / scale > 1e-6
-    np.testing.assert_allclose(
-        found.total()[2] / (n - 1), np.cov(near.T), rtol=0, atol=1e-10 * scale
-    )
+    np.testing.assert_allclose(found.total[2] / (n - 1), np.cov(near.T), rtol=0, atol=1e-10 * scale)
 
 
 def naive_covariance(X, environments):
@@ -287,9 +283,7 @@ def test_targets_are_last_columns():
     X, _, environments, w = sample(12)
     T = np.random.default_rng(12).normal(size=(len(X), 2))
     joint = cell_moments(X, None, environments, targets=T, sample_weight=w)
-    assert_same(
-        joint, cell_moments(np.hstack([X, T]), None, environments, sample_weight=w), 1e-12
-    )
+    assert_same(joint, cell_moments(np.hstack([X, T]), None, environments, sample_weight=w), 1e-12)
     assert_same(joint.columns(D), cell_moments(X, None, environments, sample_weight=w), 1e-12)
     one = cell_moments(X, None, environments, targets=T[:, 0])
     assert one.n_features == D + 1
@@ -377,7 +371,7 @@ def test_integer_names_survive_a_chunk_without_environments():
         both = a + cell_moments([[3.0], [4.0]], [0, 1], nothing)
         assert both.environments.tolist() == [5, 7]
         assert all(isinstance(name, int) for name in both.environments.tolist())
-        assert both.total()[0] == 4
+        assert both.total[0] == 4
 
 
 @pytest.mark.parametrize(
@@ -450,17 +444,15 @@ def test_what_was_not_kept_is_not_made_up():
     for moments in (means, pooled):
         with pytest.raises(ValueError, match="no scatter a cell"):
             _ = moments.covariance
-    assert means.by_class()[2] is None
-    assert means.total()[2] is None
+    assert means.by_class[2] is None
+    assert means.total[2] is None
 
 
 def test_constant_columns_have_no_scatter_however_they_are_merged():
     # Averages of equal means must be that mean to the last digit, or rounding becomes variance.
     X = np.full((60, 2), [1e6 + 0.1, 1.0 / 3.0])
     environments = np.arange(60) % 3
-    parts = [
-        cell_moments(X[i : i + 7], None, environments[i : i + 7]) for i in range(0, 60, 7)
-    ]
+    parts = [cell_moments(X[i : i + 7], None, environments[i : i + 7]) for i in range(0, 60, 7)]
     found = sum(parts)
     np.testing.assert_array_equal(found.scatter, 0.0)
     np.testing.assert_array_equal(found.total_scatter(), 0.0)

@@ -34,10 +34,10 @@ def test_rows_and_moments_have_the_same_components(dtype, shift, weighted):
     w = np.random.default_rng(1).integers(0, 3, 400).astype(float) if weighted else None
     moments = cell_moments(X, None, np.zeros(400, dtype=int), sample_weight=w)
     expected, variance = principal_components(moments, 10)
-    found = row_components(CentredRows(X, moments.total()[1], w), 10)
+    found = row_components(CentredRows(X, moments.total[1], w), 10)
     np.testing.assert_allclose(found.T @ found, np.eye(10), atol=1e-10)
     assert principal_angles(found, expected).max() < 5e-3
-    held = np.trace(found.T @ moments.total_scatter() @ found) / (moments.total()[0] - 1)
+    held = np.trace(found.T @ moments.total_scatter() @ found) / (moments.total[0] - 1)
     assert 1 - 1e-5 < held / variance.sum() <= 1 + 1e-12
 
 
@@ -58,7 +58,7 @@ def test_a_sample_to_begin_with_changes_nothing(monkeypatch):
     X = X[np.argsort(X[:, 0])]
     moments = cell_moments(X, None, np.zeros(5000, dtype=int))
     expected, variance = principal_components(moments, 10)
-    found = row_components(CentredRows(X, moments.total()[1]), 10)
+    found = row_components(CentredRows(X, moments.total[1]), 10)
     assert {1, _range._EVERY} == set(seen)
     assert principal_angles(found, expected).max() < 5e-3
     held = np.trace(found.T @ moments.total_scatter() @ found) / 4999

@@ -232,7 +232,7 @@ def test_rank_is_tested_on_the_classes_that_are_compared(moments):
 
 
 def test_regression_takes_one_class_only(moments):
-    with pytest.raises(ValueError, match="the moments have 3; make them with y=None"):
+    with pytest.raises(ValueError, match="the moments have 3; compute them with y=None"):
         regression_subspace(moments, 1)
 
 
@@ -240,7 +240,7 @@ def test_automatic_rank_needs_a_scatter(data):
     means = cell_moments(*data, order=1)
     with pytest.raises(ValueError, match="keep means only"):
         mean_subspace(means)
-    with pytest.raises(ValueError, match="no scatter a cell"):
+    with pytest.raises(ValueError, match="no scatter per cell"):
         covariance_subspace(means, 2)
-    with pytest.raises(ValueError, match="no scatter a cell"):
+    with pytest.raises(ValueError, match="no scatter per cell"):
         joint_subspace(cell_moments(*data, pooled=True), 2)

@@ -168,7 +168,7 @@ def test_regression_recovers_the_subspace_and_its_head_the_weights(variant):
         features = joint.columns(d_c + d_s)
         found = regression_subspace(features, d_s, variant=variant)
         assert_recovered(found, B)
-        eraser = Eraser.of(found, 0.0, features.total()[1])
+        eraser = Eraser.of(found, 0.0, features.total[1])
         w, b = ridge_head(joint, head_coordinates(features, eraser), alpha=0.0)
         np.testing.assert_allclose(w, coef, atol=1e-6)
         np.testing.assert_allclose(b, bias, atol=1e-6)
@@ -209,7 +209,7 @@ def test_lda_on_what_is_left_is_proposition_1(plant, K, method, variant):
         E = environments(d_s, K)
         model = plant([d_c, d_s, rep], d_c, d_s, K, E, sigma_e=np.linspace(0.7, 1.6, E))
         found = find(model.moments, d_s, variant)
-        eraser = Eraser.of(found, 0.0, model.moments.total()[1])
+        eraser = Eraser.of(found, 0.0, model.moments.total[1])
         coef, intercept = lda_head(model.moments, head_coordinates(model.moments, eraser))
         wanted, bias = model.predictor
         if K > 2:  # logits are defined up to a common term

@@ -106,8 +106,8 @@ def test_moments_are_those_in_memory(collection, data, scheduler, kept):
         {},
         {"n_components": 4, "n_spurious": 1},
         {"head": "lda", "method": "joint", "n_spurious": 2},
-        {"group_weight": "balanced", "C": 0.01},
-        {"class_weight": "balanced", "variant": "paper", "n_spurious": 1},
+        {"weights": "group", "C": 0.01},
+        {"weights": "class", "variant": "paper", "n_spurious": 1},
         {"head": (np.arange(3.0 * D).reshape(3, D), np.zeros(3)), "n_spurious": 1},
     ],
     ids=lambda settings: "-".join(settings) or "default",
@@ -257,7 +257,7 @@ def test_mistakes_are_named(case, data):
     ("estimator", "message"),
     [
         (ISRClassifier(head=RidgeClassifier()), "needs rows in memory"),
-        (ISRClassifier(rank_test="permutation"), "needs rows in memory"),
+        (ISRClassifier(n_spurious="permutation"), "needs rows in memory"),
     ],
 )
 def test_what_needs_memory_says_so(estimator, message, data):

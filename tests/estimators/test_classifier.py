@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from isrlearn.core.permutation import permutation_rank
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -15,7 +16,6 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier, ISRTransformer
 from isrlearn.core import (
     Moments,
@@ -27,7 +27,7 @@ from isrlearn.core import (
     principal_angles,
     principal_components,
 )
-from isrlearn.core.permutation import permutation_rank
+from isrlearn.engine import cell_moments
 from isrlearn.estimators import _heads
 
 HEADS = ["logistic", "lda", RidgeClassifier(), LogisticRegression(C=0.1)]
@@ -246,7 +246,7 @@ def test_group_weight_is_the_papers_reweighting(binary):
     X, y, e = binary
     w = balanced(groups(y, e))
     # With nothing removed the subspace cannot depend on the weights; the head must.
-    a = fit(binary, n_spurious=0, head="lda", group_weight="balanced")
+    a = fit(binary, n_spurious=0, head="lda", weights="group")
     b = ISRClassifier(n_spurious=0, head="lda").fit(X, y, environments=e, sample_weight=w)
     np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-9)
     np.testing.assert_allclose(a.intercept_, b.intercept_, atol=1e-9)
@@ -256,8 +256,8 @@ def test_group_weight_is_the_papers_reweighting(binary):
 @pytest.mark.parametrize(
     ("parameters", "weight"),
     [
-        ({"group_weight": "balanced"}, lambda y, e: balanced(groups(y, e))),
-        ({"class_weight": "balanced"}, lambda y, e: balanced(y)),
+        ({"weights": "group"}, lambda y, e: balanced(groups(y, e))),
+        ({"weights": "class"}, lambda y, e: balanced(y)),
         ({"class_weight": {0: 3.0, 1: 0.5}}, lambda y, e: np.where(y == 0, 3.0, 0.5)),
         ({"class_weight": {0: 3.0}}, lambda y, e: np.where(y == 0, 3.0, 1.0)),
     ],
@@ -282,7 +282,7 @@ def test_weights_reach_the_head_and_not_the_subspace(binary, parameters, weight)
     np.testing.assert_allclose(both.coef_, repeated.coef_, atol=1e-7)
 
 
-@pytest.mark.parametrize("parameters", [{"group_weight": "balanced"}, {"class_weight": "balanced"}])
+@pytest.mark.parametrize("parameters", [{"weights": "group"}, {"weights": "class"}])
 def test_weights_reach_the_closed_form_head(ternary, parameters):
     X, y, e = ternary
     clf = fit(ternary, head="lda", **parameters)
@@ -306,7 +306,7 @@ def test_heads_that_take_no_weights_say_so(binary):
             return super().fit(X, y)
 
     with pytest.raises(ValueError, match="Unweighted takes no sample_weight"):
-        fit(binary, head=Unweighted(), class_weight="balanced")
+        fit(binary, head=Unweighted(), weights="class")
     assert fit(binary, head=Unweighted()).coef_.shape == (1, 5)
 
 
@@ -323,7 +323,7 @@ def test_unlabelled_rows_train_the_head_only(binary, missing, head):
     clf = fit((X, y, partly), n_spurious=2, head=head)
     labelled = fit((X[~some], y[~some], e[~some]), n_spurious=2, head=head)
     assert clf.moments_.count.sum() == np.sum(~some)
-    assert clf.moments_.total()[0] == len(y)
+    assert clf.moments_.total[0] == len(y)
     np.testing.assert_allclose(clf.spurious_basis_, labelled.spurious_basis_, atol=1e-10)
     Z = head_coordinates(clf.moments_, clf.eraser_)(X)
     if head == "logistic":
@@ -340,14 +340,14 @@ def test_unlabelled_rows_weigh_as_their_class_would(binary):
     X, y, e = binary
     partly = e.astype(object)
     partly[::3] = None
-    clf = fit((X, y, partly), n_spurious=2, group_weight="balanced")
+    clf = fit((X, y, partly), n_spurious=2, weights="group")
     known = np.arange(len(y)) % 3 != 0
     w = balanced(y)
     w[known] = balanced(groups(y[known], e[known]))
     Z = head_coordinates(clf.moments_, clf.eraser_)(X)
     reference = LogisticRegression(tol=1e-10, max_iter=10_000).fit(Z, y, sample_weight=w)
     np.testing.assert_allclose(clf.predict_proba(X), reference.predict_proba(Z), atol=1e-5)
-    closed = fit((X, y, partly), n_spurious=2, group_weight="balanced", head="lda")
+    closed = fit((X, y, partly), n_spurious=2, weights="group", head="lda")
     assert np.mean(closed.predict(X) == clf.predict(X)) > 0.95
 
 
@@ -355,7 +355,7 @@ def test_unlabelled_rows_weigh_as_their_class_would(binary):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-@pytest.mark.parametrize("weights", [{}, {"group_weight": "balanced"}], ids=str)
+@pytest.mark.parametrize("weights", [{}, {"weights": "group"}], ids=str)
 @pytest.mark.filterwarnings("ignore:covariances do not differ")  # not yet, in the first parts
 def test_parts_are_the_whole(ternary, form, weights):
     X, y, e = ternary
@@ -622,7 +622,7 @@ def test_float32_rows_are_scored_in_float32(binary):
 )
 def test_rank_by_permutations_is_the_function(ternary, form):
     X, y, e = ternary
-    clf = fit(ternary, rank_test="permutation", head="lda", **form)
+    clf = fit(ternary, n_spurious="permutation", head="lda", **form)
     rows = np.full(len(y), True)
     if form == {"method": "mean", "variant": "paper"}:
         rows = y == "cat"  # the class whose means are compared
@@ -644,7 +644,7 @@ def test_something_is_always_left_by_permutations_too():
     X = rng.normal(size=(600, 2)) + np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 5.0]])[e]
     y = (np.arange(600) // 3) % 2
     with pytest.warns(UserWarning, match="all 2 dimensions shift"):
-        clf = ISRClassifier(rank_test="permutation").fit(X, y, environments=e)
+        clf = ISRClassifier(n_spurious="permutation").fit(X, y, environments=e)
     assert clf.n_spurious_ == 1
 
 

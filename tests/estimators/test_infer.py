@@ -57,7 +57,7 @@ def test_guesses_are_of_use_to_isr(digits):
     train, test = digits.train, digits.test
 
     def worst(environments, **parameters):
-        model = ISRClassifier(n_spurious=1, C=0.01, class_weight="balanced", **parameters)
+        model = ISRClassifier(n_spurious=1, C=0.01, weights="class", **parameters)
         model.fit(train.X, train.y, environments=environments)
         return worst_group_accuracy(test.y, model.predict(test.X), test.environments)
 
@@ -157,7 +157,7 @@ def test_filling_in_keeps_what_full_labels_gain(digits):
     filled = infer_environments(train.X, train.y, environments=known, random_state=0)
 
     def worst(environments):
-        model = ISRClassifier(n_spurious=1, C=0.01, class_weight="balanced")
+        model = ISRClassifier(n_spurious=1, C=0.01, weights="class")
         model.fit(train.X, train.y, environments=environments)
         return worst_group_accuracy(test.y, model.predict(test.X), test.environments)
 

@@ -16,18 +16,18 @@ from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
 CLASSIFIERS = {
     "mean": ISRClassifier(),
     "mean, lda": ISRClassifier(head="lda"),
-    "mean, paper": ISRClassifier(variant="paper", n_spurious=2, condition_on="bee"),
+    "mean, paper": ISRClassifier(variant="paper", n_spurious=2),
     "cov": ISRClassifier("cov", n_spurious=2),
     "cov, paper, lda": ISRClassifier("cov", n_spurious=2, variant="paper", head="lda"),
-    "multiclass": ISRClassifier("multiclass", n_spurious=2, group_weight="balanced"),
+    "multiclass": ISRClassifier("multiclass", n_spurious=2, weights="group"),
     "multiclass, paper": ISRClassifier("multiclass", n_spurious=2, variant="paper", head="lda"),
-    "joint": ISRClassifier("joint", class_weight="balanced"),
-    "joint, lda": ISRClassifier("joint", head="lda", group_weight="balanced"),
+    "joint": ISRClassifier("joint", weights="class"),
+    "joint, lda": ISRClassifier("joint", head="lda", weights="group"),
     "ridge classifier": ISRClassifier(head=RidgeClassifier()),
 }
 REGRESSORS = {
     "ridge": ISRRegressor(),
-    "balanced ridge": ISRRegressor(group_weight="balanced"),
+    "balanced ridge": ISRRegressor(weights="group"),
     "paper": ISRRegressor(variant="paper", n_spurious=2),
     "least squares": ISRRegressor(head=LinearRegression()),
 }
@@ -41,7 +41,11 @@ every = pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.fixture
 def case(name, ternary, continuous):
     """An unfitted estimator and data for it."""
-    return clone(ESTIMATORS[name]), ternary if name in CLASSIFIERS else continuous
+    X, y, e = ternary if name in CLASSIFIERS else continuous
+    if name == "mean, paper":
+        # It compares one class: bees, whatever their name is.
+        e = np.where(y == "bee", e, None)
+    return clone(ESTIMATORS[name]), (X, y, e)
 
 
 def scores(estimator, X):
@@ -102,7 +106,8 @@ def test_published_forms_do_depend_on_units(case):
 @every
 def test_environments_relabelled(case):
     estimator, (X, y, e) = case
-    other = np.select([e == v for v in ("north", "south", "east", "west")], [7, 2, 9, -1])
+    codes = {"north": 7, "south": 2, "east": 9, "west": -1}
+    other = np.array([codes.get(name) for name in e])
     np.testing.assert_allclose(
         scores(fit(estimator, X, y, other), X), scores(fit(estimator, X, y, e), X), atol=1e-8
     )
@@ -113,10 +118,7 @@ def test_classes_relabelled(case):
     estimator, (X, y, e) = case
     names = {"ant": "zebra", "bee": "bee", "cat": "aardvark"}  # sorted the other way around
     other = np.array([names[k] for k in y])
-    a = fit(estimator, X, y, e)
-    if estimator.condition_on is not None:
-        estimator.set_params(condition_on=names[estimator.condition_on])
-    b = fit(estimator, X, other, e)
+    a, b = fit(estimator, X, y, e), fit(estimator, X, other, e)
     assert b.classes_.tolist() == ["aardvark", "bee", "zebra"]
     np.testing.assert_allclose(scores(b, X)[:, ::-1], scores(a, X), atol=1e-8)
     np.testing.assert_array_equal(b.predict(X), [names[k] for k in a.predict(X)])

@@ -8,15 +8,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso, LinearRegression, PoissonRegressor, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
-from isrlearn.engine import cell_moments
 from isrlearn import ISRRegressor, ISRTransformer
 from isrlearn.core import (
-    Moments,
     head_coordinates,
     principal_angles,
     principal_components,
     regression_subspace,
 )
+from isrlearn.engine import cell_moments
 
 
 def fit(data, **parameters):
@@ -94,7 +93,7 @@ def test_group_weight_is_the_papers_reweighting(continuous):
     codes = np.unique(e, return_inverse=True)[1]
     w = len(y) / (4 * np.bincount(codes)[codes])
     for head in ("ridge", LinearRegression()):
-        a = fit((X, y, e), head=head, n_spurious=0, group_weight="balanced", alpha=0.0)
+        a = fit((X, y, e), head=head, n_spurious=0, weights="group", alpha=0.0)
         b = ISRRegressor(head=head, n_spurious=0, alpha=0.0)
         b.fit(X, y, environments=e, sample_weight=w)
         np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-8)
@@ -116,7 +115,7 @@ def test_unlabelled_rows_train_the_head_only(continuous):
     np.testing.assert_allclose(reg.predict(X), reference.predict(X @ left), atol=1e-8)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"group_weight": "balanced"}, {"n_components": 4}])
+@pytest.mark.parametrize("parameters", [{}, {"weights": "group"}, {"n_components": 4}])
 @pytest.mark.parametrize("n_spurious", [1, 2, "auto"])
 def test_parts_are_the_whole(continuous, parameters, n_spurious):
     X, y, e = continuous

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier, ISRTransformer
-from isrlearn.core import Moments, principal_angles, principal_components
+from isrlearn.core import principal_angles, principal_components
+from isrlearn.engine import cell_moments
 
 FORMS = [
     {"method": "mean"},

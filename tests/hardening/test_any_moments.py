@@ -51,7 +51,7 @@ def close(a: Moments, b: Moments, X: np.ndarray) -> None:
     size = np.abs(X).max(axis=0) + np.finfo(float).tiny
     np.testing.assert_array_equal(a.count, b.count)
     np.testing.assert_allclose(a.mean / size, b.mean / size, atol=1e-12)
-    for own, other in ((a.scatter, b.scatter), (a.total()[2], b.total()[2])):
+    for own, other in ((a.scatter, b.scatter), (a.total[2], b.total[2])):
         if own is not None:
             np.testing.assert_allclose(
                 own / size / size[:, None], other / size / size[:, None], atol=1e-11 * len(X)

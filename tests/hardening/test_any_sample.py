@@ -374,7 +374,7 @@ def test_dependent_features_leave_coefficients_small(dtype, head, alpha):
 @settings(SOME, max_examples=25)
 @given(samples(types=["float64", "float32"]), st.sampled_from(["mean", "joint"]))
 def test_searches_are_finite_or_say_why_not(sample, method):
-    search = ISRClassifierCV(method, n_spurious=[0, 1], scale=[0.0], weighting=None, C=1.0, cv=2)
+    search = ISRClassifierCV(method, n_spurious=[0, 1], scale=[0.0], weights=None, C=1.0, cv=2)
     model = fitted(search, sample)
     if model is not None:
         assert is_finite(model.coef_, model.intercept_, scores(model, sample.X))

@@ -52,8 +52,8 @@ names = np.array(["ant", "bee"])[data.y]
 fits = {
     "logistic": ISRClassifier(),
     "lda": ISRClassifier("joint", head="lda"),
-    "permutation": ISRClassifier("cov", rank_test="permutation"),
-    "search": ISRClassifierCV(cv=2, C=1.0, weighting=None),
+    "permutation": ISRClassifier("cov", n_spurious="permutation"),
+    "search": ISRClassifierCV(cv=2, C=1.0, weights=None),
 }
 for name, estimator in fits.items():
     model = estimator.fit(data.X, names, environments=places)

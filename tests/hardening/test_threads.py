@@ -22,7 +22,7 @@ CASES = {
     "regressor": (ISRRegressor(), ("predict",)),
     "transformer": (ISRTransformer(), ("transform",)),
     "invariant coordinates": (ISRTransformer("cov", output="invariant"), ("transform",)),
-    "search": (ISRClassifierCV(cv=2, C=1.0, scale=[0.0], weighting=None), ("predict_proba",)),
+    "search": (ISRClassifierCV(cv=2, C=1.0, scale=[0.0], weights=None), ("predict_proba",)),
 }
 cases = pytest.mark.parametrize(("estimator", "methods"), CASES.values(), ids=CASES)
 

@@ -86,7 +86,7 @@ def assert_same_knowledge(a, b):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
             assert getattr(a, name).dtype == getattr(b, name).dtype
     np.testing.assert_array_equal(a.moments_.mean, b.moments_.mean)
-    np.testing.assert_array_equal(a.moments_.by_class()[0], b.moments_.by_class()[0])
+    np.testing.assert_array_equal(a.moments_.by_class[0], b.moments_.by_class[0])
     assert a.eraser_.scale == b.eraser_.scale
     assert (a.rank_test_ is None) == (b.rank_test_ is None)
     if a.rank_test_ is not None:

@@ -16,12 +16,11 @@ from isrlearn.core.subspace import (
     Rank,
     Subspace,
     Variant,
-    coordinates_of,
     oblique,
     row_space,
     tested,
 )
-from isrlearn.core.whiten import Whitening, reliable_coordinates
+from isrlearn.core.whiten import Whitening, reliable_coordinates, whitening_if_sampled
 
 _ALL_EQUAL = "no two environments have different covariances; compare means instead"
 
@@ -74,7 +73,7 @@ def covariance_subspace(
     rank, test = tested(n_spurious, lambda: covariance_rank(moments, picked, level=level))
     if variant == "paper":
         return _flag_mean(moments, picked, rank, pair, test)
-    coordinates = coordinates_of(moments)
+    coordinates = whitening_if_sampled(moments)
     mapped = moments if coordinates is None else moments.map(coordinates.factor)
     shifts = covariance_shifts(mapped, picked)
     largest = np.abs(mapped.within()).max() / np.sqrt(mapped.dof)  # a shift as large as Σ

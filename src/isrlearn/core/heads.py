@@ -38,7 +38,7 @@ def lda_head(
     intercept : ndarray of shape (K,) or (1,)
     """
     matrix = coordinates.matrix
-    count, mean, scatter = moments.map(matrix).by_class()
+    count, mean, scatter = moments.map(matrix).by_class
     n, K = count.sum(), len(count)
     # The origin of the coordinates is the eraser's centre, not the mean of reweighted moments.
     mean = mean - coordinates.eraser.center @ matrix
@@ -74,7 +74,7 @@ def ridge_path(
 ) -> list[tuple[NDArray, float]]:
     """Ridge heads (coef, intercept) for many penalties, from one eigendecomposition."""
     d = moments.n_features - 1
-    mean, scatter = moments.total()[1], moments.total_scatter()
+    mean, scatter = moments.total[1], moments.total_scatter()
     factor = coordinates.matrix
     values, vectors = linalg.eigh(factor.T @ scatter[:d, :d] @ factor)
     target = vectors.T @ (factor.T @ scatter[:d, d])

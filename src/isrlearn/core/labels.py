@@ -54,7 +54,7 @@ def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, ND
     known = ~is_missing(array)
     values = array if known.all() else array[known]
     try:
-        found, inverse = _distinct(values)
+        found, inverse = np.unique(values, return_inverse=True)
     except TypeError:
         kinds = sorted({type(v).__name__ for v in values})
         raise ValueError(
@@ -120,26 +120,9 @@ class Cells:
         slots = self.k[known] * E + self.e[known]
         return np.bincount(slots, minlength=K * E).reshape(K, E)
 
-    def class_count(self, weight: NDArray | None = None) -> NDArray[np.float64]:
-        """Rows of each class, or their total weight, (K,)."""
-        return np.bincount(self.k, weight, len(self.classes)).astype(float)
-
     def weights(self, inside: NDArray, outside: NDArray) -> NDArray[np.float64]:
         """Weight of each row: its cell's (K, E), or its class's (K,) without an environment."""
         return np.where(self.e == MISSING, outside[self.k], inside[self.k, self.e])
-
-
-def _distinct(values: NDArray) -> tuple[NDArray, NDArray]:
-    """Sorted distinct values and the position of each among them."""
-    if values.dtype.kind in "bi" and values.ndim == 1 and values.size:
-        low, high = int(values.min()), int(values.max())
-        if high - low < max(1024, values.size):
-            # Small integers need no sorting: counting them is many times faster.
-            offset = values.astype(np.int64) - low
-            seen = np.bincount(offset) > 0
-            found = (np.flatnonzero(seen) + low).astype(values.dtype)
-            return found, (np.cumsum(seen) - 1)[offset]
-    return np.unique(values, return_inverse=True)
 
 
 def union(a: NDArray, b: NDArray) -> NDArray:

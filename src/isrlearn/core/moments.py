@@ -136,37 +136,33 @@ class Moments:
         """Within-cell scatter summed over the labelled cells, (d, d)."""
         if self.scatter is None:
             raise ValueError(_MEANS_ONLY)
-        return self.scatter if self.pooled else self.scatter.sum(axis=(0, 1))
-
-    def by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
-        """Count (K,), mean (K, d) and summed within-class scatter (d, d) of all the rows."""
-        return self._by_class
-
-    def total(self) -> tuple[float, NDArray, NDArray | None]:
-        """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
-        return self._total
+        return self.scatter if self.scatter.ndim == 2 else self.scatter.sum(axis=(0, 1))
 
     # Needed many times in a fit, and d×d each: computed once.
     @cached_property
-    def _by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
+    def by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
+        """Count (K,), mean (K, d) and summed within-class scatter (d, d) of all the rows."""
         count, mean, rows = between(self.count, self.mean, axis=1)
-        scatter = None if self.scatter is None else self.within() + _gram(rows)
+        flat = rows.reshape(-1, self.n_features)
+        scatter = None if self.scatter is None else self.within() + flat.T @ flat
         if self.unlabelled is not None:
             other = self.unlabelled
             stacked_count = np.stack([count, other.count[:, 0]], axis=1)
             stacked_mean = np.stack([mean, other.mean[:, 0]], axis=1)
             count, mean, rows = between(stacked_count, stacked_mean, axis=1)
-            scatter = None if scatter is None else scatter + other.within() + _gram(rows)
+            flat = rows.reshape(-1, self.n_features)
+            scatter = None if scatter is None else scatter + other.within() + flat.T @ flat
         return count, mean, scatter
 
     @cached_property
-    def _total(self) -> tuple[float, NDArray, NDArray | None]:
-        class_count, class_mean, scatter = self.by_class()
+    def total(self) -> tuple[float, NDArray, NDArray | None]:
+        """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
+        class_count, class_mean, scatter = self.by_class
         count, mean, rows = between(class_count, class_mean, axis=0)
-        return float(count), mean, None if scatter is None else scatter + _gram(rows)
+        return float(count), mean, None if scatter is None else scatter + rows.T @ rows
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_by_class", "_total")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("by_class", "total")}
 
     def mean_shifts(self, classes: NDArray | None = None) -> NDArray[np.float64]:
         """Deviations of the cell means from their class mean, times root counts, (K·E, d).
@@ -180,7 +176,7 @@ class Moments:
 
     def total_scatter(self) -> NDArray[np.float64]:
         """Scatter of all the rows about their mean, (d, d)."""
-        scatter = self.total()[2]
+        scatter = self.total[2]
         if scatter is None:
             raise ValueError(_MEANS_ONLY)
         return scatter
@@ -236,7 +232,8 @@ class Moments:
         if a.scatter is not None and b.scatter is not None:
             # Chan's merge: the scatter of the whole is the parts' plus that between their means.
             cells = np.moveaxis(rows, 0, -2)  # (K, E, 2, d)
-            gram = _gram(rows) if a.pooled else np.swapaxes(cells, -1, -2) @ cells
+            flat = rows.reshape(-1, self.n_features)
+            gram = flat.T @ flat if a.pooled else np.swapaxes(cells, -1, -2) @ cells
             scatter = a.scatter + b.scatter + gram
         parts = [m.unlabelled for m in (a, b) if m.unlabelled is not None]
         unlabelled = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
@@ -295,9 +292,3 @@ def _check_mergeable(a: Moments, b: Moments) -> None:
         raise ValueError(f"moments with {kinds[0]} and with {kinds[1]} do not add up")
     if a.ddof != b.ddof:
         raise ValueError("moments of a sample and of a population do not add up")
-
-
-def _gram(rows: NDArray) -> NDArray:
-    """Scatter of a stack of rows, whatever their leading axes."""
-    flat = rows.reshape(-1, rows.shape[-1])
-    return flat.T @ flat

@@ -82,14 +82,15 @@ def mean_rank_of(
     spectrum: NDArray, p: int, moments: Moments, classes: NDArray | None, *, level: float
 ) -> RankTest:
     """`mean_rank` from the squared singular values of the shifts in p whitened features."""
-    t, q = spectrum, independent_shifts(moments, classes)
+    t, q = spectrum, independent_shifts(moments.count, classes)
     limit = min(p, q)
     if moments.ddof == 0:
         return _numerical(t[:limit], limit, level)
     rank, p_values = first_accepted(
         lambda r: _trace_p_value(t[r:].sum(), p - r, q - r, moments.dof), limit, level
     )
-    noise = _mean_edge(p - rank, max(q - rank, 0))
+    # Edge of the Marchenko-Pastur law: the largest squared shift of pure noise.
+    noise = float((np.sqrt(p - rank) + np.sqrt(max(q - rank, 0))) ** 2)
     return RankTest(rank, p_values, level, t[:limit], noise, limit)
 
 
@@ -141,7 +142,7 @@ def _shift_rank(
     cell = moments.cell_dof if classes is None else moments.cell_dof[classes]
     factor = reliable_coordinates(moments, smallest_cell=smallest_cell(moments, classes)).factor
     shifts = shifts_of(moments.map(factor), classes)
-    p, q = factor.shape[1], independent_shifts(moments, classes)
+    p, q = factor.shape[1], independent_shifts(moments.count, classes)
     if moments.ddof == 0:
         # Singular values of the shifts: squaring them first would hide the small in rounding.
         return _numerical(np.linalg.svd(shifts.stacked(), compute_uv=False) ** 2, p, level)
@@ -158,7 +159,7 @@ def _shift_rank(
         return min(1.0, tests * min(values))
 
     rank, p_values = first_accepted(p_value, p if most is None else min(most, p), level)
-    noise = (_mean_edge(p, q) if len(shifts.means) else 0.0) + (
+    noise = ((np.sqrt(p) + np.sqrt(q)) ** 2 if len(shifts.means) else 0.0) + (
         # Edge for p rows of p·q entries of variance one half.
         p / 2 * (1 + np.sqrt(q)) ** 2 if len(shifts.covariances) else 0.0
     )
@@ -183,21 +184,16 @@ def _numerical(spectrum: NDArray, limit: int, level: float) -> RankTest:
     return RankTest(min(rank, limit), (), level, spectrum, 0.0, limit)
 
 
-def independent_shifts(moments: Moments, classes: NDArray | None) -> int:
-    """Independent shifts: the cells of each class less one."""
-    count = moments.count if classes is None else moments.count[classes]
-    return int(np.count_nonzero(count) - np.count_nonzero(count.any(axis=1)))
+def independent_shifts(count: NDArray, classes: NDArray | None = None) -> int:
+    """Independent mean shifts of cells with these counts: per class, its environments less one."""
+    seen = np.count_nonzero(count if classes is None else count[classes], axis=1)
+    return int(np.maximum(seen - 1, 0).sum())
 
 
 def smallest_cell(moments: Moments, classes: NDArray | None = None) -> float:
     """Degrees of freedom of the smallest covariance to be compared."""
     cell = moments.cell_dof if classes is None else moments.cell_dof[classes]
     return float(cell[cell > 0].min(initial=np.inf))
-
-
-def _mean_edge(p: int, q: int) -> float:
-    """Edge of the Marchenko-Pastur law: the largest squared shift of pure noise."""
-    return float((np.sqrt(p) + np.sqrt(q)) ** 2)
 
 
 def _trace_p_value(statistic: float, p: int, q: int, dof: float) -> float:

@@ -59,9 +59,7 @@ class Shifts:
             vectors = Q @ inner
         return vectors[:, ::-1][:, :rank], np.maximum(values[::-1], 0.0)
 
-    def leading(
-        self, rank: int, start: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def leading(self, rank: int, start: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         r"""Orthonormal basis (p, rank) of the subspace that holds most of the shifts.
 
         Maximises :math:`\sum \|N^\top m\|^2 + \sum \|N^\top D N\|_F^2` over orthonormal N: a

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import linalg
 
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, mean_rank, mean_rank_of
-from isrlearn.core.whiten import Whitening, well_sampled, whitening, without_rounding
+from isrlearn.core.rank import RankTest, independent_shifts, mean_rank, mean_rank_of
+from isrlearn.core.whiten import Whitening, whitening_if_sampled, without_rounding
 
 Variant = Literal["pooled", "paper"]
 Rank = int | Literal["auto"] | RankTest
@@ -180,21 +180,22 @@ def mean_subspace(
     >>> np.abs(found.basis.ravel()).tolist()
     [1.0, 0.0, 0.0]
     """
-    picked = None if classes is None else np.atleast_1d(classes)
+    picked, coordinates = None if classes is None else np.atleast_1d(classes), None
     if variant == "paper":
-        picked = _last_compared(moments) if picked is None else picked
+        picked = last_compared(moments) if picked is None else picked
         shifts = np.concatenate([_centred(moments, k) for k in picked])
-        coordinates = None
     else:
-        shifts, coordinates = moments.mean_shifts(picked), coordinates_of(moments)
+        shifts = moments.mean_shifts(picked)
+        coordinates = whitening_if_sampled(moments)
+    limit = independent_shifts(moments.count, picked)
     if coordinates is None:
         rank, test = tested(n_spurious, lambda: mean_rank(moments, picked, level=level))
-        return row_space(shifts, min(rank, spannable(moments, picked)), test)
+        return row_space(shifts, min(rank, limit), test)
     # One whitening and one decomposition for the rank test and the subspace.
     _, s, Vt = np.linalg.svd(shifts @ coordinates.factor, full_matrices=False)
     p = moments.n_features
     rank, test = tested(n_spurious, lambda: mean_rank_of(s**2, p, moments, picked, level=level))
-    rank = min(rank, spannable(moments, picked), _numerical_rank(s))
+    rank = min(rank, limit, np.count_nonzero(s > s[:1] * NEGLIGIBLE))
     return oblique(Vt[:rank].T, coordinates, s**2, test)
 
 
@@ -230,7 +231,9 @@ def multiclass_subspace(
         return mean_subspace(moments, n_spurious, classes=every, level=level)
     rank, test = tested(n_spurious, lambda: mean_rank(moments, every, level=level))
     directions = [row_space(_centred(moments, k), None).basis.T for k in every]
-    return row_space(np.concatenate(directions), min(rank, spannable(moments, every)), test)
+    return row_space(
+        np.concatenate(directions), min(rank, independent_shifts(moments.count, every)), test
+    )
 
 
 def regression_subspace(
@@ -266,7 +269,7 @@ def _centred(moments: Moments, k: int) -> NDArray:
     return mean - mean.mean(axis=0) if len(mean) else mean
 
 
-def _last_compared(moments: Moments) -> NDArray[np.intp]:
+def last_compared(moments: Moments) -> NDArray[np.intp]:
     """Position of the last class that was seen in two environments, or of the last class."""
     seen = np.flatnonzero(np.count_nonzero(moments.count, axis=1) > 1)
     return np.array([seen[-1] if len(seen) else len(moments.classes) - 1])
@@ -281,26 +284,11 @@ def tested(n_spurious: Rank, make: Callable[[], RankTest]) -> tuple[int, RankTes
     return int(n_spurious), None
 
 
-def coordinates_of(moments: Moments) -> Whitening | None:
-    """Whitening where the moments have a scatter and enough rows for it."""
-    return whitening(moments) if moments.scatter is not None and well_sampled(moments) else None
-
-
-def spannable(moments: Moments, classes: NDArray | None = None) -> int:
-    """Largest rank of the mean shifts: per class, its environments less one."""
-    cells = np.count_nonzero(moments.count if classes is None else moments.count[classes], axis=1)
-    return int(min(np.maximum(cells - 1, 0).sum(), moments.n_features))
-
-
-def _numerical_rank(singular: NDArray) -> int:
-    return int(np.count_nonzero(singular > singular.max(initial=0.0) * NEGLIGIBLE))
-
-
 def row_space(rows: NDArray, rank: int | None, test: RankTest | None = None) -> Subspace:
     """Subspace of the leading right singular vectors of rows; of all nonzero ones by default."""
     _, s, Vt = np.linalg.svd(rows, full_matrices=False)
-    real = _numerical_rank(s)
-    return oblique(Vt[: real if rank is None else min(rank, real)].T, None, s**2, test)
+    rank = len(s) if rank is None else rank
+    return oblique(Vt[: min(rank, np.count_nonzero(s > s[:1] * NEGLIGIBLE))].T, None, s**2, test)
 
 
 def oblique(

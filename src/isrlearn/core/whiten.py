@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,9 +57,10 @@ class Whitening:
     inverse: NDArray[np.float64]  # (p, d)
 
 
-def well_sampled(moments: Moments) -> bool:
-    """Whether there are enough rows for the within-cell covariance to be inverted."""
-    return moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features
+def whitening_if_sampled(moments: Moments) -> Whitening | None:
+    """Whitening if the moments have a scatter, and enough rows to invert it."""
+    enough = moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features
+    return whitening(moments) if moments.scatter is not None and enough else None
 
 
 def whitening(moments: Moments) -> Whitening:
@@ -67,17 +69,13 @@ def whitening(moments: Moments) -> Whitening:
     A direction with no variance inside the cells keeps a tiny one, so that a feature which is
     constant in each environment still counts as the clearest of shifts.
     """
-    within, total = np.diag(moments.within()), np.diag(moments.total_scatter())
-    scale = np.where(within > 0, within, total)
+    within = moments.within()
+    scale = np.diag(within)
+    if (scale <= 0).any():
+        scale = np.where(scale > 0, scale, np.diag(moments.total_scatter()))
     # One row per cell leaves no degrees of freedom, and no scatter within the cells to divide.
     dof = moments.dof if moments.dof > 0 else 1.0
-    return _whitening_of(moments.within() / dof, scale / dof)
-
-
-def total_whitening(moments: Moments) -> Whitening:
-    """Whitening by the covariance of all the rows together."""
-    covariance = moments.total_scatter() / max(moments.total()[0] - moments.ddof, 1.0)
-    return _whitening_of(covariance, np.diag(covariance), nothing=_ROUNDING)
+    return _whitening_of(within / dof, scale / dof)
 
 
 def _whitening_of(covariance: NDArray, variance: NDArray, nothing: float = -np.inf) -> Whitening:
@@ -127,7 +125,7 @@ def principal_components(
         p = 1 + int(np.searchsorted(np.cumsum(values), enough))
     p = max(1, min(p, rank))
     vectors = without_rounding(vectors[:, :p])
-    return vectors, values[:p] / max(moments.total()[0] - moments.ddof, 1.0)
+    return vectors, values[:p] / max(moments.total[0] - moments.ddof, 1.0)
 
 
 def without_rounding(directions: NDArray) -> NDArray[np.float64]:
@@ -144,10 +142,10 @@ def default_components(moments: Moments) -> int | None:
     None where they are enough, or too few for even the smallest useful number of components: an
     invariant signal would be lost with the others.
     """
-    count, d = moments.total()[0], moments.n_features
-    enough = int((count - np.count_nonzero(moments.count)) // ROWS_PER_FEATURE)
+    n = moments.total[0] - np.count_nonzero(moments.count)
+    enough = int(n // ROWS_PER_FEATURE)
     # With enough rows to whiten all features, nothing is gained by leaving some out.
-    return None if enough >= d or enough < _FEWEST else min(_MOST, enough)
+    return None if enough >= moments.n_features or enough < _FEWEST else min(_MOST, enough)
 
 
 def reliable_components(moments: Moments, smallest_cell: float = np.inf) -> int | None:
@@ -192,24 +190,27 @@ class Coordinates:
     linear: NDArray[np.float64]  # (d, p) or (d,)
 
     def __call__(self, X: NDArray) -> NDArray:
-        """Rows of X in these coordinates."""
-        Z = self.eraser.centred(X)
+        """Rows of X in these coordinates, in X's own precision."""
         if self.linear.ndim == 2:
-            return Z @ self.linear.astype(X.dtype)
+            return (X - self.eraser.center.astype(X.dtype)) @ self.matrix.astype(X.dtype)
+        Z = self.eraser.centred(X)
         Z *= self.linear.astype(X.dtype)
         return Z
 
     def fold(self, coef: NDArray, intercept: NDArray) -> tuple[NDArray, NDArray]:
         """Head on the original features that equals the given one on these coordinates."""
-        lifted = coef @ self.linear.T if self.linear.ndim == 2 else coef * self.linear
-        return self.eraser.fold(lifted, intercept - lifted @ self.eraser.center)
+        if self.linear.ndim == 1:
+            lifted = coef * self.linear
+            return self.eraser.fold(lifted, intercept - lifted @ self.eraser.center)
+        lifted = coef @ self.matrix.T
+        return lifted, intercept - lifted @ self.eraser.center
 
     @property
     def n_coordinates(self) -> int:
         """Number of coordinates."""
         return self.linear.shape[-1]
 
-    @property
+    @cached_property
     def matrix(self) -> NDArray[np.float64]:
         """The whole linear map, (d, p): these coordinates are ``(X - center) @ matrix``."""
         eraser, linear = self.eraser, self.linear
@@ -220,12 +221,15 @@ class Coordinates:
 
 
 def head_coordinates(moments: Moments, eraser: Eraser) -> Coordinates:
-    """Coordinates for a head on erased features, from moments of the features with a scatter."""
-    count = moments.total()[0]
+    """Coordinates for a head on erased features: whitened by all rows, or standardised."""
+    count, _, scatter = moments.total
+    if scatter is None:
+        raise ValueError("these moments keep means only; compute them with order=2")
+    dof = max(count - moments.ddof, 1.0)
     if moments.ddof == 0 or count >= ROWS_PER_FEATURE * moments.n_features:
-        return Coordinates(eraser, total_whitening(moments).factor)
-    squares = erased_squares(moments.total_scatter(), eraser)
-    return Coordinates(eraser, inverse_deviation(squares, max(count - moments.ddof, 1.0)))
+        whitened = _whitening_of(scatter / dof, np.diag(scatter) / dof, nothing=_ROUNDING)
+        return Coordinates(eraser, whitened.factor)
+    return Coordinates(eraser, inverse_deviation(erased_squares(scatter, eraser), dof))
 
 
 def erased_squares(scatter: NDArray, eraser: Eraser) -> NDArray[np.float64]:

@@ -141,7 +141,7 @@ def _logistic(
 
 def _class_weight(moments: Moments, weights: Any) -> tuple[Any, float]:
     """Weight of each class's rows for the head, and of all of them."""
-    count = moments.by_class()[0]
+    count = moments.by_class[0]
     if weights is not None:
         inside, outside = weights
         count = (moments.count * inside).sum(axis=1)

@@ -63,7 +63,7 @@ class Frame:
         cls, X: NDArray, moments: Moments, y: NDArray | None, environments: NDArray, seed: int
     ) -> Frame:
         """Frame of rows and their pooled moments."""
-        tested, center = reliable_coordinates(moments), moments.total()[1]
+        tested, center = reliable_coordinates(moments), moments.total[1]
         factor = _few_coordinates(moments, _searched(moments, tested))
         k = np.zeros(len(X), np.intp) if y is None else encode(y, moments.classes)[1]
         e = encode(environments, moments.environments)[1]
@@ -131,7 +131,7 @@ def _searched(moments: Moments, tested: Whitening) -> Whitening:
     """
     if moments.unlabelled is None:
         return tested
-    count, mean, scatter = moments.by_class()
+    count, mean, scatter = moments.by_class
     one = np.array(["all"])
     found = reliable_coordinates(
         Moments(moments.classes, one, count[:, None], mean[:, None], scatter)
@@ -172,7 +172,7 @@ def _leading_functionals(
     # Directions beyond the rank are noise picked for its size: it would mislead later tests.
     rank = min(mean_rank(moments).rank, m // 4)
     shifts = np.linalg.svd(mean_shifts(moments).means @ whitening.factor, full_matrices=False)[2]
-    means = moments.by_class()[1] @ whitening.factor
+    means = moments.by_class[1] @ whitening.factor
     classes = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2]
     classes = classes[: min(len(means) - 1, m // 4)]
     components = linalg.eigh(scatter, subset_by_index=[d - m, d - 1])[1][:, ::-1]

@@ -1,5 +1,22 @@
 """How sums over rows are computed: cell moments, the logistic solver, components, row sources."""
 
+from isrlearn.engine.components import column_squares, project, row_components
+from isrlearn.engine.logistic import LogisticFit, LogisticLoss, fit_logistic, minimise, row_losses
 from isrlearn.engine.moments import cell_moments, sum_cells
 from isrlearn.engine.rows import ArrayRows, Rows, row_blocks
-from isrlearn.engine.stub import LogisticFit, column_squares, fit_logistic, project, row_components
+
+__all__ = [
+    "ArrayRows",
+    "LogisticFit",
+    "LogisticLoss",
+    "Rows",
+    "cell_moments",
+    "column_squares",
+    "fit_logistic",
+    "minimise",
+    "project",
+    "row_blocks",
+    "row_components",
+    "row_losses",
+    "sum_cells",
+]

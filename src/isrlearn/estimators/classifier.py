@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from isrlearn import validation as check
-from isrlearn.core.labels import Cells
 from isrlearn.core.methods import METHODS
 from isrlearn.estimators.heads import HEADS, Sample
 from isrlearn.estimators.linear import LinearScores, Streaming
@@ -150,20 +149,20 @@ class ISRClassifier(LinearScores, Streaming, ClassifierMixin, BaseEstimator):
             Frequency weights.
         """
         settings = self._settings()
-        X, y, e, weight = check.check_rows(
+        X, y, cells, weight = check.check_rows(
             self, X, y, environments, sample_weight, target=self._target
         )
-        sample = Sample(X, Cells.of(y, e), weight=weight)
-        check.check_classes(sample.cells.classes, sample.cells.class_count(weight))
-        return fit(settings, sample).store(self)
+        check.check_classes(cells.classes, np.bincount(cells.k, weight))
+        return fit(settings, Sample(X, cells, weight=weight)).store(self)
 
     def _settings(self) -> Settings:
         """The parameters, checked."""
-        check.check_choice("method", self.method, [m for m in METHODS if METHODS[m].uses_classes])
-        heads = [name for name in HEADS if HEADS[name].task == "classification"]
-        check.check_head_kind(self.head, heads)
-        check.check_between("C", self.C, np.finfo(float).tiny, np.inf)
-        check.check_weights(self.weights, classes=True)
+        check.check_parameters(
+            self,
+            method=[m for m in METHODS if METHODS[m].uses_classes],
+            head=[name for name in HEADS if HEADS[name].task == "classification"],
+            weights=(None, "class", "group"),
+        )
         return Settings(
             self.method,
             self.n_spurious,

@@ -18,7 +18,7 @@ from isrlearn.core.heads import lda_head, ridge_head
 from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
 from isrlearn.core.subspace import Eraser
-from isrlearn.core.whiten import Coordinates, head_coordinates, inverse_deviation
+from isrlearn.core.whiten import Coordinates, inverse_deviation
 from isrlearn.engine import (
     LogisticFit,
     Rows,
@@ -59,14 +59,10 @@ class Sample:
     has_rows = True
 
     @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return int(self.X.shape[1])
-
-    @property
-    def n_rows(self) -> float:
-        """Number of rows, or their total weight."""
-        return float(len(self.X) if self.weight is None else self.weight.sum())
+    def size(self) -> tuple[float, int]:
+        """Number of rows, or their total weight, and of features."""
+        n, d = self.X.shape
+        return float(n if self.weight is None else self.weight.sum()), int(d)
 
     def rows(self, rows: NDArray) -> Sample:
         """Some of the rows, with the classes and environments that occur among them."""
@@ -90,17 +86,13 @@ class Sample:
         """The same sample with centred rows on directions (d, p)."""
         return replace(self, X=project(self.X, components, center))
 
-    def coordinates(self, moments: Moments, eraser: Eraser) -> Coordinates:
-        """Coordinates of a head on the erased features."""
-        if moments.scatter is not None:
-            return head_coordinates(moments, eraser)
+    def standardised(self, eraser: Eraser) -> Coordinates:
+        """Coordinates of a head on the erased features, without their scatter."""
         squares = column_squares(self.X, eraser.centred, self.weight)
-        return Coordinates(eraser, inverse_deviation(squares, max(self.n_rows - 1.0, 1.0)))
+        return Coordinates(eraser, inverse_deviation(squares, max(self.size[0] - 1.0, 1.0)))
 
-    def row_weights(self, weights: Weights) -> NDArray | None:
-        """Weight of each row: its cell's times its own; None if all are one."""
-        if weights is None:
-            return self.weight
+    def row_weights(self, weights: tuple[NDArray, NDArray]) -> NDArray:
+        """Weight of each row: its cell's times its own."""
         weight = self.cells.weights(*weights)
         return weight if self.weight is None else weight * self.weight
 
@@ -119,7 +111,7 @@ class Sample:
             n_classes=len(self.cells.classes),
             penalty=penalty,
             coordinates=coordinates,
-            weight=self.row_weights(weights),
+            weight=self.weight if weights is None else self.row_weights(weights),
             start=start,
         )
 
@@ -133,7 +125,8 @@ class Sample:
                 f"one of our heads, {', '.join(map(repr, HEADS))}"
             )
         y = self.cells.classes[self.cells.k] if self.target is None else self.target
-        return coordinates(self.X), y, self.row_weights(weights)
+        weight = self.weight if weights is None else self.row_weights(weights)
+        return coordinates(self.X), y, weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +138,9 @@ class MomentSample:
     has_rows = False
 
     @property
-    def n_rows(self) -> float:
-        """Number of rows."""
-        return float(self.given.class_count.sum())
+    def size(self) -> tuple[float, int]:
+        """Number of rows and of features."""
+        return float(self.given.class_count.sum()), self.n_features
 
     def moments(self, keep: str) -> Moments:
         """The given moments, whatever they keep."""
@@ -156,10 +149,6 @@ class MomentSample:
     def project(self, components: NDArray, center: NDArray) -> MomentSample:
         """The same with fewer features."""
         return MomentSample(self.given, components.shape[1])
-
-    def coordinates(self, moments: Moments, eraser: Eraser) -> Coordinates:
-        """Coordinates of a head on the erased features."""
-        return head_coordinates(moments, eraser)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,14 +234,12 @@ HEADS: dict[str, Head] = {
 }
 
 
-def cell_weights(moments: Moments, weights: Any) -> Weights:
+def cell_weights(moments: Moments, weights: Any) -> tuple[NDArray, NDArray]:
     """Weight of a row of each cell (K, E), and of an unlabelled row of each class (K,).
 
-    None if all rows have the same weight. "group" gives a row of a cell ``n / (n_cells * n_cell)``,
+    "group" gives a row of a cell ``n / (n_cells * n_cell)``,
     the paper's reweighting; a row whose environment is unknown then has its class's weight.
     """
-    if weights is None:
-        return None
     count, totals = moments.count, moments.class_count
     by_class = totals.sum() / (len(totals) * totals)
     if weights == "group":

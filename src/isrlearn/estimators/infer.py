@@ -124,7 +124,7 @@ def infer_environments(
         raise ValueError(f"y has only one class, {classes[0]!r}; there is no label to lean on")
     rng = check_random_state(random_state)
     if environments is not None:
-        known = check.check_environments(environments, len(features), "raise", part=True)
+        known = check.check_environments(environments, len(features), "raise")
         return _filled(features, codes, known, C, cv, rng)
     guess = _STRATEGIES[strategy](
         features,

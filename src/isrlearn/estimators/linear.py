@@ -13,7 +13,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import validation as check
-from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
 from isrlearn.engine import Rows
 from isrlearn.estimators.heads import HEADS, MomentSample, Sample
@@ -67,7 +66,7 @@ class Streaming:
         accepted as in scikit-learn, and not needed.
         """
         settings, first = self._settings(), not hasattr(self, "moments_")
-        X, y, e, weight = check.check_rows(
+        X, y, cells, weight = check.check_rows(
             self,
             X,
             y,
@@ -77,9 +76,9 @@ class Streaming:
             reset=first,
             part=True,
         )
-        sample = self._part(X, y, e, weight)
+        sample = Sample(X, cells, y if self._target == "numbers" else None, weight)
         # How many rows the whole has is not known before its last part: keep a scatter.
-        keep = "cell" if settings.keep(np.inf, sample.n_features) == "cell" else "pooled"
+        keep = "cell" if settings.keep(np.inf, sample.size[1]) == "cell" else "pooled"
         moments = sample.moments(keep)
         if not first and self.moments_.scatter is None:
             raise ValueError(
@@ -95,11 +94,6 @@ class Streaming:
         d = moments.n_features - (self._target == "numbers")
         check.know_features(self, d)
         return fit(self._settings(), MomentSample(moments, d)).store(self)
-
-    def _part(self, X: Any, y: Any, e: NDArray, weight: NDArray | None) -> Sample:
-        if self._target == "numbers":
-            return Sample(X, Cells.of(None, e), y, weight)
-        return Sample(X, Cells.of(y, e), weight=weight)
 
     def _fit_moments(self, settings: Settings, moments: Moments) -> None:
         """Fit if the moments are enough; until then remember them, and know no head."""

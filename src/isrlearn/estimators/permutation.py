@@ -13,7 +13,7 @@ from isrlearn.core.methods import Method
 from isrlearn.core.rank import RankTest, first_accepted, independent_shifts, smallest_cell
 from isrlearn.core.shifts import Shifts
 from isrlearn.core.whiten import reliable_coordinates
-from isrlearn.engine import Rows, sum_cells
+from isrlearn.engine import sum_cells
 
 if TYPE_CHECKING:
     from isrlearn.estimators.heads import Sample
@@ -60,9 +60,10 @@ def permutation_rank(
     >>> permutation_rank(Sample(X, Cells.of(None, e)), METHODS["mean"]).rank
     1
     """
-    if isinstance(sample.X, Rows):
+    if not isinstance(getattr(sample, "X", None), np.ndarray):
         raise ValueError(
-            "n_spurious='permutation' needs rows in memory; these are read block by block"
+            "n_spurious='permutation' needs rows in memory, not moments or rows that are read "
+            "block by block"
         )
     n_permutations = max(n_permutations, int(np.ceil(2 / level - 1)))
     known = sample.cells.e >= 0
@@ -71,12 +72,12 @@ def permutation_rank(
     moments = sum_cells(sample.X[known], cells, pooled=not method.second_order)
     smallest = smallest_cell(moments) if method.second_order else np.inf
     factor = reliable_coordinates(moments, smallest_cell=smallest).factor
-    center = moments.total()[1].astype(sample.X.dtype)
+    center = moments.total[1].astype(sample.X.dtype)
     Z = (sample.X[known] - center) @ factor.astype(sample.X.dtype)
     shifts = method.shifts(moments.map(factor), None)
     search = _Permutations(Z, cells, method, level, n_permutations, random_state)
     p = factor.shape[1]
-    limit = p if method.second_order else min(p, independent_shifts(moments, None))
+    limit = p if method.second_order else min(p, independent_shifts(moments.count))
     rank, p_values = first_accepted(lambda r: search.p_value(shifts.leading(r)), limit, level)
     spectrum = shifts.principal(0)[1][:limit]
     return RankTest(rank, p_values, level, spectrum, search.noise, limit)

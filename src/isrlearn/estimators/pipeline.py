@@ -16,11 +16,12 @@ from sklearn.base import is_classifier, is_regressor
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS, Method
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, covariance_rank, smallest_cell
-from isrlearn.core.subspace import Eraser, Subspace
+from isrlearn.core.rank import RankTest, covariance_rank, independent_shifts, smallest_cell
+from isrlearn.core.subspace import Eraser, Subspace, last_compared
 from isrlearn.core.whiten import (
     ROWS_PER_FEATURE,
     default_components,
+    head_coordinates,
     principal_components,
     reliable_components,
 )
@@ -33,6 +34,8 @@ from isrlearn.estimators.heads import (
     fit_estimator,
 )
 from isrlearn.estimators.permutation import permutation_rank
+
+Keep = Literal["mean", "pooled", "cell"]
 
 #: Features from which a d×d matrix is avoided where rows are few.
 _WIDE = 512
@@ -67,41 +70,23 @@ class Settings:
     penalty: float = 1.0
     weights: Any = None
 
-    def __post_init__(self) -> None:
-        check.check_choice("method", self.method, tuple(METHODS))
-        check.check_choice("variant", self.variant, ("pooled", "paper"))
-        if self.variant not in METHODS[self.method].variants:
-            raise ValueError(f"method={self.method!r} is not in the paper: no variant='paper'")
-        check.check_n_spurious(self.n_spurious)
-        check.check_between("level", self.level, np.finfo(float).tiny, 1.0)
-        check.check_between("scale", self.scale, 0.0, 1.0)
-
     @property
-    def _closed_form(self) -> bool:
+    def closed_form(self) -> bool:
+        """Whether the head is one of ours that needs moments only."""
         return isinstance(self.head, str) and not HEADS[self.head].needs_rows
 
-    @property
-    def _no_fit(self) -> bool:
-        return self.head is None or isinstance(self.head, tuple)
-
-    @property
-    def from_moments(self) -> bool:
-        """Whether moments are enough for the head and the rank test."""
-        return (self._closed_form or self._no_fit) and self.n_spurious != "permutation"
-
-    def keep(self, n: float, d: int) -> Literal["mean", "pooled", "cell"]:
+    def keep(self, n: float, d: int) -> Keep:
         """The least that the moments of n rows of d features must keep of the scatter."""
-        weighted = self._closed_form and self.weights is not None
-        if METHODS[self.method].second_order or weighted:
+        if METHODS[self.method].second_order or (self.weights is not None and self.closed_form):
             return "cell"
-        if not self._no_fit:
+        adapted = self.head is None or isinstance(self.head, tuple)
+        if isinstance(self.n_spurious, str) or not adapted:
             return "pooled"
-        all_features = self.n_components is None or (
-            self.n_components == "auto" and self.variant == "paper"
+        reduced = self.n_components is not None and (
+            self.n_components != "auto" or self.variant == "pooled"
         )
         whitened = self.variant == "pooled" and n >= ROWS_PER_FEATURE * d
-        counted = isinstance(self.n_spurious, Integral)
-        return "mean" if all_features and counted and not whitened else "pooled"
+        return "pooled" if reduced or whitened else "mean"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,55 +147,50 @@ def fit(settings: Settings, sample: Sample | MomentSample) -> Fitted:
 class Fitter:
     """A sample prepared for one or many settings: what they share is computed once.
 
-    All settings have the same `n_components` and `variant`. With `clip`, more dimensions than the
-    environments can show are as many as they can; else they are an error.
+    All settings have the same `n_components` and `variant`. With `clip`, a number of dimensions
+    that the environments cannot show is lowered to what they can; else it is an error.
     """
 
-    def __init__(self, sample: Sample, settings: Sequence[Settings], *, clip: bool = False) -> None:
-        n, d = sample.n_rows, sample.n_features
-        self.clip = clip
-        self.components: NDArray | None = None
+    def __init__(self, sample: Any, settings: Sequence[Settings], *, clip: bool = False) -> None:
+        self.clip, self.components = clip, None
         self._subspaces: dict[Hashable, Subspace] = {}
         self._heads: dict[Hashable, tuple[NDArray, NDArray]] = {}
         self._starts: dict[Hashable, Any] = {}
-        check.check_n_components(settings[0].n_components, d)
-        kept = [s.keep(n, d) for s in settings]
-        keep = "cell" if "cell" in kept else "pooled" if "pooled" in kept else "mean"
-        few = sample.has_rows and d >= _WIDE
-        means = sample.moments("mean") if few or keep == "mean" else None
-        p = None if means is None else _n_components(settings[0], means)
-        if few and means is not None and isinstance(p, Integral) and p * _THIN <= d:
-            self.moments = means
-            self._reduce(sample, sample.components(int(p), self._center(means, d)), keep)
-            return
-        lean = few and p is None and keep == "pooled" and all(not s.from_moments for s in settings)
-        # Without a d×d matrix features cannot be whitened, nor a test be made of all of them.
-        if means is not None and (keep == "mean" or (lean and reliable_components(means))):
-            self.moments = means
-        else:
-            self.moments = sample.moments(keep)
-            p = _n_components(settings[0], self.moments)
-        self.sample, self.reduced = sample, self.moments
-        if p is not None:
-            components, _ = principal_components(self._features(self.moments, d), p)
-            self._reduce(sample, components, None)
-
-    def _center(self, moments: Moments, d: int) -> NDArray:
-        return moments.total()[1][:d]
-
-    def _features(self, moments: Moments, d: int) -> Moments:
-        """Moments of the features alone, without an appended target."""
-        return moments if moments.n_features == d else moments.columns(d)
-
-    def _reduce(self, sample: Sample, components: NDArray, keep: Any) -> None:
-        """Go on with centred rows on principal directions; `keep` reads their moments from rows."""
-        d = components.shape[0]
-        center = self._center(self.moments, d)
-        self.components = components
-        self.sample = sample.project(components, center)
-        if keep is not None:
+        n, d = sample.size
+        first = settings[0]
+        kept = {s.keep(n, d) for s in settings}
+        keep: Keep = "cell" if "cell" in kept else "pooled" if "pooled" in kept else "mean"
+        wide = d >= _WIDE and sample.has_rows
+        self.moments = sample.moments("mean" if wide else keep)
+        p = first.n_components
+        if p == "auto":
+            # The published algorithms have no default reduction.
+            p = default_components(self.moments) if first.variant == "pooled" else None
+        elif p is not None:
+            check.check_n_components(p, d)
+        if wide and isinstance(p, Integral) and p * _THIN <= d:
+            # Principal components of wide rows are computed from the rows, without a d×d matrix.
+            self._reduce(sample, sample.components(int(p), self.moments.total[1][:d]))
             self.reduced = self.sample.moments(keep)
-            return
+        else:
+            # With few rows the head can do without a d×d matrix, and so can a mean method.
+            lean = p is None and keep == "pooled" and n < ROWS_PER_FEATURE * d / 2
+            if wide and keep != "mean" and (not lean or any(s.closed_form for s in settings)):
+                self.moments = sample.moments(keep)
+            self.sample, self.reduced = sample, self.moments
+            if p is not None:
+                features = self.moments if self.moments.n_features == d else self.moments.columns(d)
+                self._reduce(sample, principal_components(features, p)[0])
+        d = self.sample.size[1]
+        self.features = self.reduced
+        if self.reduced.n_features > d:
+            self.features = self.reduced.columns(d)  # without the target
+
+    def _reduce(self, sample: Any, components: NDArray) -> None:
+        """Continue with centred rows on principal directions, and with their moments."""
+        d = components.shape[0]
+        center = self.moments.total[1][:d]
+        self.components, self.sample = components, sample.project(components, center)
         extra = self.moments.n_features - d
         matrix = linalg.block_diag(components, np.eye(extra)) if extra else components
         shift = np.append(-center @ components, np.zeros(extra))
@@ -218,88 +198,85 @@ class Fitter:
 
     def fit(self, settings: Settings) -> Fitted:
         """Subspace, eraser and head for these settings, in the original features."""
-        found = self.subspace(settings)
-        subspace = found if self.components is None else found.lift(self.components)
-        center = self._center(self.moments, subspace.basis.shape[0])
-        eraser = Eraser.of(subspace, settings.scale, center)
-        head: tuple[Any, Any] = (None, None)
-        if isinstance(settings.head, tuple):
-            n_classes = None if settings.method == "regression" else len(self.moments.classes)
-            head = eraser.fold(*check.check_head(settings.head, n_classes, len(center)))
-        elif settings.head is not None:
-            head = self._head(settings, found)
-            if self.components is not None:
-                coef = head[0] @ self.components.T
-                head = coef, head[1] - coef @ center
-        return Fitted(self.moments, subspace, eraser, self.components, *head)
-
-    def subspace(self, settings: Settings) -> Subspace:
-        """The spurious subspace, on the principal components if there are any."""
-        s = settings
+        s, P = settings, self.components
         key = (s.method, s.n_spurious, s.level)
         if key not in self._subspaces:
             self._subspaces[key] = self._find(s)
-        return self._subspaces[key]
+        found = self._subspaces[key]
+        subspace = found if P is None else found.lift(P)
+        center = self.moments.total[1][: len(subspace.basis)]
+        eraser = Eraser(subspace.basis, subspace.dual, s.scale, center)
+        coef = intercept = None
+        if isinstance(s.head, tuple):
+            n_classes = len(self.moments.classes) if METHODS[s.method].uses_classes else None
+            coef, intercept = eraser.fold(*check.check_head(s.head, n_classes, len(center)))
+        elif s.head is not None:
+            coef, intercept = self._head(s, found)
+            if P is not None:
+                coef = coef @ P.T
+                intercept = intercept - coef @ center
+        return Fitted(self.moments, subspace, eraser, P, coef, intercept)
 
     def _find(self, s: Settings) -> Subspace:
-        method, moments = METHODS[s.method], self._features(self.reduced, self.sample.n_features)
+        """The spurious subspace, on the principal components if there are any."""
+        method, moments, rank = METHODS[s.method], self.features, s.n_spurious
         d = moments.n_features
         if len(moments.environments) < 2:
             return Subspace(np.zeros((d, 0)), np.zeros((d, 0)), np.zeros(0))
         check.check_cells(moments, second_order=method.second_order)
-        limit, why = dimension_limit(method, moments.count, d, s.variant)
-        rank = s.n_spurious
-        if isinstance(rank, str):
-            rank = self._tested(s, method, moments)
-        elif self.clip:
-            rank = min(rank, limit)
+        if rank == "permutation":
+            rows = self.sample
+            if method.one_class and s.variant == "paper":
+                rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
+            rank = permutation_rank(rows, method, level=s.level)
+        elif rank == "auto":
+            if d >= _WIDE and self.sample.has_rows:
+                rank = self._test_rows(s, method)
         else:
-            check.check_n_spurious(rank, limit, why, d)
-            _warn_if_equal(s, moments)
+            limit, why = dimension_limit(method, moments.count, d, s.variant)
+            if not self.clip:
+                check.check_n_spurious(rank, limit, why, d)
+                _warn_if_equal(s, moments)
+            rank = min(rank, limit)
         found = method.find(moments, rank, variant=s.variant, level=s.level)
         if found.rank < d:
             return found
         warnings.warn(
             f"all {d} dimensions shift between environments; the one that shifts least is kept",
             UserWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
         return method.find(moments, d - 1, variant=s.variant, level=s.level)
 
-    def _tested(self, s: Settings, method: Method, moments: Moments) -> RankTest | str:
-        """A rank test that needs rows, or "auto" where the moments are enough."""
-        if s.n_spurious == "permutation":
-            return permutation_rank(self.sample, method, level=s.level)
-        smallest = smallest_cell(moments) if method.second_order else np.inf
-        p = reliable_components(moments, smallest)
-        if not self.sample.has_rows or moments.n_features < _WIDE or p is None:
+    def _test_rows(self, s: Settings, method: Method) -> RankTest | str:
+        """The rank test among principal components of wide rows; "auto" if all features do."""
+        moments = self.features
+        p = reliable_components(moments, smallest_cell(moments) if method.second_order else np.inf)
+        if p is None:
             return "auto"
-        # Principal components of wide rows are computed from the rows.
-        center = self._center(moments, moments.n_features)
+        center = moments.total[1]
         rows = self.sample.project(self.sample.components(p, center), center)
         reduced = rows.moments("cell" if method.second_order else "pooled")
-        return method.rank(self._features(reduced, p), level=s.level)
+        reduced = reduced if reduced.n_features == p else reduced.columns(p)
+        return method.rank(reduced, level=s.level)
 
     def _head(self, s: Settings, subspace: Subspace) -> tuple[NDArray, NDArray]:
         """Coefficients and intercepts on the (reduced) features."""
         idle = subspace.rank == 0 or s.scale == 1
         erased = None if idle else (s.method, subspace.rank, s.scale)
-        head = s.head if isinstance(s.head, str) else id(s.head)
-        shared = (erased, head, repr(s.weights))
+        shared = (erased, s.head if isinstance(s.head, str) else id(s.head), repr(s.weights))
         key = (*shared, s.penalty)
         if key in self._heads:
             return self._heads[key]
-        d = self.sample.n_features
-        eraser = Eraser.of(subspace, 1.0 if idle else s.scale, self._center(self.reduced, d))
-        coordinates = self.sample.coordinates(self._features(self.reduced, d), eraser)
-        problem = Problem(
-            self.sample,
-            self.reduced,
-            coordinates,
-            s.penalty,
-            cell_weights(self.moments, s.weights),
-            self._starts.get(shared),
-        )
+        center = self.features.total[1]
+        eraser = Eraser(subspace.basis, subspace.dual, 1.0 if idle else s.scale, center)
+        if self.features.scatter is None:
+            coordinates = self.sample.standardised(eraser)
+        else:
+            coordinates = head_coordinates(self.features, eraser)
+        weights = None if s.weights is None else cell_weights(self.moments, s.weights)
+        start = self._starts.get(shared)
+        problem = Problem(self.sample, self.reduced, coordinates, s.penalty, weights, start)
         if isinstance(s.head, str):
             coef, intercept, self._starts[shared] = HEADS[s.head].fit(problem)
         else:
@@ -308,24 +285,17 @@ class Fitter:
         return coef, intercept
 
 
-def _n_components(settings: Settings, moments: Moments) -> int | float | None:
-    """Principal components to keep, or the fraction of variance they hold; None: all features."""
-    if settings.n_components != "auto":
-        return settings.n_components
-    # The published algorithms have no default reduction.
-    return default_components(moments) if settings.variant == "pooled" else None
-
-
 def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tuple[int, str]:
     """Largest number of spurious dimensions for cells of these counts, and what limits it."""
-    spanned = np.maximum(np.count_nonzero(count, axis=1) - 1, 0)
+    classes = None
     if method.one_class and variant == "paper":
-        spanned = spanned[spanned > 0][-1:]
-    if method.second_order or d - 1 < spanned.sum():
+        classes = np.flatnonzero(np.count_nonzero(count, axis=1) > 1)[-1:]
+    limit = independent_shifts(count, classes)
+    if method.second_order or d - 1 < limit:
         return d - 1, f"at least one of the {d} dimensions must stay"
-    E, K = count.shape[1], len(spanned)
-    classes = "" if K == 1 else f" in {K} classes"
-    return int(spanned.sum()), f"the means of {E} environments{classes} span no more"
+    K, E = len(count if classes is None else classes), count.shape[1]
+    where = "" if K == 1 else f" in {K} classes"
+    return limit, f"the means of {E} environments{where} span no more"
 
 
 def _warn_if_equal(settings: Settings, moments: Moments) -> None:
@@ -338,5 +308,5 @@ def _warn_if_equal(settings: Settings, moments: Moments) -> None:
             f"covariances do not differ between environments beyond sampling noise (p = "
             f"{test.p_values[0]:.2g}): method='cov' has nothing to compare; compare means",
             UserWarning,
-            stacklevel=7,
+            stacklevel=6,
         )

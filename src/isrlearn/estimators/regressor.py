@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from isrlearn import validation as check
-from isrlearn.core.labels import Cells
 from isrlearn.estimators.heads import HEADS, Sample
 from isrlearn.estimators.linear import Streaming, affine
 from isrlearn.estimators.pipeline import Settings, fit
@@ -135,10 +134,10 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
             Frequency weights.
         """
         settings = self._settings()
-        X, y, e, weight = check.check_rows(
+        X, y, cells, weight = check.check_rows(
             self, X, y, environments, sample_weight, target=self._target
         )
-        return fit(settings, Sample(X, Cells.of(None, e), y, weight)).store(self)
+        return fit(settings, Sample(X, cells, y, weight)).store(self)
 
     def predict(self, X: Any) -> NDArray:
         """``X @ coef_ + intercept_``. Environments are not needed."""
@@ -148,9 +147,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     def _settings(self) -> Settings:
         """The parameters, checked."""
         heads = [name for name in HEADS if HEADS[name].task == "regression"]
-        check.check_head_kind(self.head, heads)
-        check.check_between("alpha", self.alpha, 0.0, np.inf)
-        check.check_weights(self.weights, classes=False)
+        check.check_parameters(self, head=heads, weights=(None, "group"))
         return Settings(
             "regression",
             self.n_spurious,

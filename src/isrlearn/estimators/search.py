@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 
 from isrlearn import validation as check
 from isrlearn._progress import progress
-from isrlearn.core.labels import Cells
 from isrlearn.core.methods import METHODS
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings, dimension_limit
@@ -112,12 +111,10 @@ class Search(BaseEstimator):
 
     def _sample(self, X: Any, y: Any, environments: Any, *, reset: bool) -> Sample:
         """The rows, checked."""
-        X, y, e, _ = check.check_rows(
+        X, y, cells, _ = check.check_rows(
             self, X, y, environments, None, target=self._target, reset=reset, part=not reset
         )
-        if self._target == "numbers":
-            return Sample(X, Cells.of(None, e), y)
-        return Sample(X, Cells.of(y, e))
+        return Sample(X, cells, y if self._target == "numbers" else None)
 
     def _points(self, sample: Sample) -> list[dict]:
         """Every combination of the candidates; penalties only for the heads that have one."""
@@ -136,7 +133,7 @@ class Search(BaseEstimator):
 
     def _most(self, sample: Sample, method: str) -> int:
         """Largest number of spurious dimensions that a method can find."""
-        d = sample.n_features
+        d = sample.size[1]
         if isinstance(self.n_components, Integral):
             d = min(d, int(self.n_components))
         if len(sample.cells.environments) < 2:
@@ -196,7 +193,7 @@ class Search(BaseEstimator):
     ) -> list[Score]:
         """Scores of every setting on one split, what they share computed once."""
         if self._target == "classes":
-            check.check_classes(train.cells.classes, train.cells.class_count())
+            check.check_classes(train.cells.classes, np.bincount(train.cells.k))
         fitter = Fitter(train, settings, clip=True)
         scores: dict[int, Score] = {}
         # Strong penalties first: each head starts from the one before.

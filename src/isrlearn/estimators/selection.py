@@ -55,7 +55,8 @@ def counts(value: Any, most: int) -> list:
         return ["auto", *(r for r in _COUNTS if r <= most)]
     found = candidates("n_spurious", value)
     for r in found:
-        check_n_spurious(r, most, "no more can shift between these environments")
+        if isinstance(r, Integral):
+            check_n_spurious(int(r), most, "no more can shift between these environments", int(r))
     return found
 
 

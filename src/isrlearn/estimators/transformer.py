@@ -12,7 +12,6 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from isrlearn import validation as check
-from isrlearn.core.labels import Cells
 from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
 from isrlearn.engine import Rows
@@ -110,8 +109,10 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
         """
         settings = self._settings()
         target = "classes" if METHODS[self.method].uses_classes else None
-        X, y, e, weight = check.check_rows(self, X, y, environments, sample_weight, target=target)
-        return self._store(fit(settings, Sample(X, Cells.of(y, e), weight=weight)))
+        X, y, cells, weight = check.check_rows(
+            self, X, y, environments, sample_weight, target=target
+        )
+        return self._store(fit(settings, Sample(X, cells, weight=weight)))
 
     def fit_moments(self, moments: Moments) -> Self:
         """Find the spurious subspace from moments computed elsewhere."""
@@ -138,7 +139,7 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
 
     def _settings(self) -> Settings:
         """The parameters, checked."""
-        check.check_choice("output", self.output, ("same", "invariant"))
+        check.check_parameters(self, method=tuple(METHODS))
         if self.output == "invariant" and self.scale != 0:
             raise ValueError(
                 f"output='invariant' keeps nothing of the spurious part: scale must be 0, got "

@@ -58,7 +58,7 @@ def torch_moments(
     >>> from isrlearn.torch import torch_moments
     >>> batch = torch.ones(4, 3), torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, -1])
     >>> moments = torch_moments(torch.nn.Sequential(torch.nn.Linear(3, 2)), [batch], "0")
-    >>> moments.count.tolist(), moments.total()[0]
+    >>> moments.count.tolist(), moments.total[0]
     ([[1.0, 1.0], [1.0, 0.0]], 4.0)
     """
     regression = is_regression(task)

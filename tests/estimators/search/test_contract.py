@@ -29,7 +29,7 @@ def test_common_checks(estimator, check):
 
 
 def test_environments_are_routed(data):
-    search = ISRClassifierCV(n_spurious=1, scale=0.0, C=1.0, weighting=None, cv=2)
+    search = ISRClassifierCV(n_spurious=1, scale=0.0, C=1.0, weights=None, cv=2)
     with sklearn.config_context(enable_metadata_routing=True):
         model = make_pipeline(StandardScaler(), search)
         model.fit(data.X, data.y, environments=data.environments)
@@ -39,7 +39,7 @@ def test_environments_are_routed(data):
 
 
 def test_survives_pickling(data):
-    search = ISRClassifierCV(n_spurious=1, C=1.0, weighting=None, cv=2)
+    search = ISRClassifierCV(n_spurious=1, C=1.0, weights=None, cv=2)
     search.fit(data.X, data.y, environments=data.environments)
     again = pickle.loads(pickle.dumps(search))
     np.testing.assert_array_equal(again.predict(data.X), search.predict(data.X))

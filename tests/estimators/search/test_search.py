@@ -10,28 +10,33 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from isrlearn import ISRClassifier, ISRRegressor
 from isrlearn.estimators import ISRClassifierCV, ISRRegressorCV
-from isrlearn.estimators.search._grid import candidates, counts, effort, points_of
-from isrlearn.estimators.search._results import best_of, on_front
-from isrlearn.estimators.search._splits import cell_folds, cells_of
+from isrlearn.estimators.selection import (
+    best_of,
+    candidates,
+    cell_folds,
+    counts,
+    effort,
+    on_front,
+)
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
 
 GRID = {"n_spurious": [1, 2], "scale": [0.0, 1.0], "C": [0.1, 1.0]}
-SMALL = GRID | {"weighting": None, "cv": 2}
+SMALL = GRID | {"weights": None, "cv": 2}
 
 
 def test_agrees_with_grid_search(data):
     """The same folds, the same scores, the same choice as scikit-learn's search."""
-    cells = cells_of(data.y, data.environments)
-    folds = cell_folds(cells, 3)
-    fast = ISRClassifierCV(**SMALL | {"weighting": "class", "cv": folds})
+    folds = cell_folds(np.unique(data.y, return_inverse=True)[1] * 3 + data.environments, 3)
+    fast = ISRClassifierCV(**SMALL | {"weights": "class", "cv": folds})
     fast.fit(data.X, data.y, environments=data.environments)
     with sklearn.config_context(enable_metadata_routing=True):
         slow = GridSearchCV(
-            ISRClassifier(class_weight="balanced"),
+            ISRClassifier(weights="class"),
             GRID,
             scoring=WorstGroupScorer(),
             cv=folds,
@@ -61,7 +66,7 @@ def test_agrees_with_grid_search(data):
 
 def test_a_shortcut_is_taken_out(shortcut):
     train, test = shortcut(1500, seed=1), shortcut(3000, seed=1)
-    search = ISRClassifierCV(weighting=None, C=1.0, cv=3)
+    search = ISRClassifierCV(weights=None, C=1.0, cv=3)
     search.fit(train.X, train.y, environments=train.environments)
     plain = ISRClassifier(n_spurious=0).fit(train.X, train.y, environments=train.environments)
     worst = [
@@ -150,7 +155,8 @@ def test_the_selection_rule_decides(shortcut):
 
 
 def test_trade_off_is_a_frame_with_one_row_a_setting(data):
-    search = ISRClassifierCV(**GRID, head=["logistic", "lda"], cv=2).fit(
+    last = LogisticRegression(C=0.3)
+    search = ISRClassifierCV(**GRID, head=["logistic", last], cv=2).fit(
         data.X, data.y, environments=data.environments
     )
     frame, results = search.trade_off(), search.cv_results_
@@ -179,14 +185,14 @@ def test_front_keeps_equals():
 
 class TestTies:
     POINTS = (
-        {"n_spurious": "auto", "scale": 0.0, "C": 1.0, "class_weight": None},
-        {"n_spurious": 2, "scale": 0.0, "C": 1.0, "class_weight": None},
-        {"n_spurious": 1, "scale": 0.0, "C": 1.0, "class_weight": "balanced"},
-        {"n_spurious": 1, "scale": 0.0, "C": 1.0, "class_weight": None},
-        {"n_spurious": 1, "scale": 0.0, "C": 0.1, "class_weight": None},
-        {"n_spurious": 2, "scale": 0.5, "C": 1.0, "class_weight": "balanced"},
-        {"n_spurious": 3, "scale": 1.0, "C": 1.0, "group_weight": "balanced"},
-        {"n_spurious": 0, "scale": 0.0, "C": 1.0, "class_weight": None},
+        {"n_spurious": "auto", "scale": 0.0, "C": 1.0, "weights": None},
+        {"n_spurious": 2, "scale": 0.0, "C": 1.0, "weights": None},
+        {"n_spurious": 1, "scale": 0.0, "C": 1.0, "weights": "class"},
+        {"n_spurious": 1, "scale": 0.0, "C": 1.0, "weights": None},
+        {"n_spurious": 1, "scale": 0.0, "C": 0.1, "weights": None},
+        {"n_spurious": 2, "scale": 0.5, "C": 1.0, "weights": "class"},
+        {"n_spurious": 3, "scale": 1.0, "C": 1.0, "weights": "group"},
+        {"n_spurious": 0, "scale": 0.0, "C": 1.0, "weights": None},
     )
 
     def best(self, *positions):
@@ -214,16 +220,16 @@ class TestTies:
         assert effort(high, "alpha") < effort(low, "alpha")
 
 
-def test_points_are_all_combinations_with_the_penalty_where_it_matters():
-    settings = {"n_spurious": [1, 2], "scale": [0.0]}
-    points = points_of(
-        settings, ["logistic", "lda"], [None, "group"], ("C", [1.0, 2.0]), "logistic"
+def test_points_are_all_combinations_with_the_penalty_where_it_matters(data):
+    head = (np.ones((1, 10)), np.zeros(1))
+    search = ISRClassifierCV(
+        n_spurious=[1, 2], scale=0.0, head=["logistic", head], weights=[None, "group"], C=[1.0, 2.0]
     )
+    points = search._points(search._sample(data.X, data.y, data.environments, reset=True))
     assert len(points) == 2 * 2 * 2 + 2 * 2
-    assert points[0] == {
-        "n_spurious": 1, "scale": 0.0, "head": "logistic", "group_weight": None, "C": 1.0
-    }  # fmt: skip
-    assert {"C" in p for p in points if p["head"] == "lda"} == {False}
+    first = {"C": 1.0, "head": "logistic", "n_spurious": 1, "scale": 0.0, "weights": None}
+    assert first | {"method": "mean"} in points
+    assert {"C" in p for p in points if p["head"] is head} == {False}
 
 
 def test_candidates():
@@ -232,7 +238,7 @@ def test_candidates():
     assert candidates("head", [head, "lda"]) == [head, "lda"]
     assert candidates("C", np.array([1.0, 2.0])) == [1.0, 2.0]
     assert counts(None, 6) == ["auto", 1, 2, 3, 5]
-    with pytest.raises(ValueError, match="C lists no value"):
+    with pytest.raises(ValueError, match="C is an empty list"):
         candidates("C", [])
 
 
@@ -241,8 +247,8 @@ def test_candidates():
     [
         ({"n_spurious": [1, 9]}, "n_spurious=9 is more than the 4 possible"),
         ({"scale": [0.0, 2.0]}, r"scale must be a number in \[0, 1\]; got 2\.0"),
-        ({"C": [0.0]}, "C must be a number"),
-        ({"weighting": ["row"]}, "got 'row'"),
+        ({"C": [0.0]}, "C must be a number greater than 0"),
+        ({"weights": ["row"]}, "got 'row'"),
         ({"method": "median"}, "got 'median'"),
         ({"head": ["svm"]}, "got 'svm'"),
         ({"selection": "best"}, "selection must be one of"),
@@ -277,10 +283,8 @@ def test_environments_are_needed(data):
 
 
 def test_regression_has_no_class_weights(numbers):
-    with pytest.raises(ValueError, match="weighting='class' needs classes"):
-        ISRRegressorCV(weighting="class").fit(
-            numbers.X, numbers.y, environments=numbers.environments
-        )
+    with pytest.raises(ValueError, match="weights must be one of None, 'group'; got 'class'"):
+        ISRRegressorCV(weights="class").fit(numbers.X, numbers.y, environments=numbers.environments)
 
 
 def test_frames_keep_their_names(data):

@@ -9,14 +9,11 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from isrlearn.estimators import ISRClassifierCV, ISRRegressorCV
-from isrlearn.estimators.search._classification import Classification
-from isrlearn.estimators.search._jobs import by_weighting
-from isrlearn.estimators.search._regression import Regression
-from isrlearn.estimators.search._splits import Sample, Split
+from isrlearn.estimators.pipeline import Fitter
 from isrlearn.metrics import group_report
 
-GRID = {"n_spurious": [1, 2], "scale": [0.0, 0.3], "C": [0.01, 1.0], "weighting": [None, "group"]}
-MORE = {"n_spurious": ["auto", 0, 1], "scale": [0.0, 1.0], "weighting": [None, "class", "group"]}
+GRID = {"n_spurious": [1, 2], "scale": [0.0, 0.3], "C": [0.01, 1.0], "weights": [None, "group"]}
+MORE = {"n_spurious": ["auto", 0, 1], "scale": [0.0, 1.0], "weights": [None, "class", "group"]}
 LAST_LAYER = (np.random.default_rng(0).normal(size=(1, 10)), np.ones(1))
 
 CLASSIFIERS = {
@@ -24,11 +21,10 @@ CLASSIFIERS = {
     "principal components": ({"n_components": 6}, {}),
     "few rows": (MORE | {"n": 60}, {}),
     "few rows, principal components": ({"n": 90, "n_components": 5}, {}),
-    "four methods": ({"method": ["mean", "cov", "joint", "multiclass"], "weighting": None}, {}),
+    "four methods": ({"method": ["mean", "cov", "joint", "multiclass"], "weights": None}, {}),
     "as published": ({"variant": "paper", "method": ["mean", "multiclass"]}, {}),
-    "one class": ({"condition_on": "a"}, {}),
-    "permutation test": ({"rank_test": "permutation", "n_spurious": "auto", "C": 1.0}, {}),
-    "lda": ({"head": ["lda"], "shrinkage": 0.1}, {}),
+    "permutation test": ({"n_spurious": "permutation", "C": 1.0}, {}),
+    "lda": ({"head": ["lda"]}, {}),
     "an estimator": ({"head": LogisticRegression(C=0.3, tol=1e-10, max_iter=1000)}, {}),
     "a last layer": ({"head": LAST_LAYER}, {}),
     "three classes": ({}, {"n_classes": 3}),
@@ -37,19 +33,12 @@ CLASSIFIERS = {
 
 def outputs_of(search, data, n):
     """Decision functions on rows n and after of all settings, fitted together on the rest."""
-    sample = Sample(data.X, data.y, data.environments)
-    everything = np.arange(len(data.y))
-    split = Split(sample, everything[:n], sample, everything[n:])
+    sample = search._sample(data.X, data.y, data.environments, reset=True)
     estimators = [search._estimator(**point) for point in search._points(sample)]
-    prepared = search._prepare(estimators, split)
-    outputs = {}
-    for job in prepared.jobs():
-        erased = prepared.reduced.erased(job.subspace, job.scale)
-        for members in by_weighting(estimators, job.members).values():
-            step = prepared._outputs if isinstance(prepared, Classification) else None
-            step = prepared._predicted if isinstance(prepared, Regression) else step
-            outputs |= dict(step(members, job, erased))
-    return estimators, outputs
+    settings = [estimator._settings() for estimator in estimators]
+    fitter = Fitter(sample.rows(np.arange(n)), settings, clip=True)
+    fitted = [fitter.fit(s) for s in settings]
+    return estimators, [data.X[n:] @ f.coef.T + f.intercept for f in fitted]
 
 
 @pytest.mark.filterwarnings("ignore:covariances do not differ")
@@ -89,18 +78,14 @@ def test_a_setting_is_its_regressor(regression_shortcut, change):
         np.testing.assert_allclose(outputs[i], estimator.predict(data.X[n:]), rtol=1e-7, atol=1e-7)
 
 
-def test_float32_rows_stay_so_and_agree(shortcut):
+def test_float32_rows_agree(shortcut):
     data = shortcut(300)
     narrow = type(data)(data.X.astype(np.float32), data.y, data.environments)
     search = ISRClassifierCV(**GRID)
     _, wide = outputs_of(search, data, 240)
-    sample = Sample(narrow.X, narrow.y, narrow.environments)
-    estimators = [search._estimator(**point) for point in search._points(sample)]
-    split = Split(sample, np.arange(240), sample, np.arange(240, 300))
-    assert search._prepare(estimators, split).reduced.train.dtype == np.float32
     _, outputs = outputs_of(search, narrow, 240)
-    for i, expected in wide.items():
-        np.testing.assert_allclose(outputs[i], expected, atol=1e-3)
+    for found, expected in zip(outputs, wide, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("selection", ["worst-group", "average"])
@@ -141,22 +126,27 @@ def test_regression_scores_are_those_of_the_group_report(numbers):
         assert search.cv_results_["mean_average"][i] == pytest.approx(-report.average)
 
 
-def test_equal_settings_are_computed_once(data):
+def test_equal_settings_are_computed_once(data, monkeypatch):
     """Nothing is erased at scale 1 or rank 0, and "auto" is one of the counts."""
-    search = ISRClassifierCV(n_spurious=["auto", 0, 1, 2], scale=[0.0, 1.0], C=1.0, weighting=None)
-    sample = Sample(data.X, data.y, data.environments)
-    estimators = [search._estimator(**point) for point in search._points(sample)]
-    split = Split(sample, slice(None), sample, slice(None))
-    jobs = search._prepare(estimators, split).jobs()
-    assert len(estimators) == 8
-    assert len(jobs) == 3
-    assert sorted(i for job in jobs for i in job.members) == list(range(8))
+    search = ISRClassifierCV(n_spurious=["auto", 0, 1, 2], scale=[0.0, 1.0], C=1.0, weights=None)
+    sample = search._sample(data.X, data.y, data.environments, reset=True)
+    settings = [search._estimator(**point)._settings() for point in search._points(sample)]
+    fits = []
+    logistic = type(sample).logistic
+    monkeypatch.setattr(
+        type(sample), "logistic", lambda *args: fits.append(args) or logistic(*args)
+    )
+    fitter = Fitter(sample, settings, clip=True)
+    fitted = [fitter.fit(s) for s in settings]
+    assert len(settings) == 8
+    assert len(fits) == 3
+    assert len({f.coef.tobytes() for f in fitted}) == 3
 
 
 def test_a_class_unseen_in_training_counts_as_wrong(shortcut):
     data = shortcut(200, n_classes=3)
     train, test = np.flatnonzero(data.y != "c"), np.arange(200)
-    search = ISRClassifierCV(n_spurious=1, scale=0.0, C=1.0, weighting=None, cv=[(train, test)])
+    search = ISRClassifierCV(n_spurious=1, scale=0.0, C=1.0, weights=None, cv=[(train, test)])
     search.fit(data.X, data.y, environments=data.environments)
     assert search.cv_results_["mean_worst_group"][0] == 0.0
     assert search.cv_results_["mean_average"][0] <= np.mean(data.y != "c")

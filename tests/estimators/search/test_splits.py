@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut
 
-from isrlearn.estimators.search._splits import Sample, cell_folds, cells_of, splits_of
+from isrlearn.core.labels import Cells
+from isrlearn.estimators.selection import cell_folds, folds_of
 
 CELLS = np.repeat([0, 1, 2, 3, 4], [40, 17, 6, 2, 1])
 
@@ -37,18 +38,12 @@ def test_without_a_seed_rows_are_dealt_in_order():
     assert not np.array_equal(one[0][1], two[0][1])
 
 
-def test_cells_number_classes_and_environments_with_one_for_the_unknown():
-    y = np.array(["a", "a", "b", "b", "b"])
-    environments = np.array(["x", None, "x", "y", None], dtype=object)
-    assert cells_of(y, environments).tolist() == [0, 2, 3, 4, 5]
-    assert cells_of(None, environments).tolist() == [0, 2, 0, 1, 2]
-
-
 def pairs(cv, selection="worst-group", environments=(0, 0, 1, 1, 2, 2)):
-    sample = Sample(np.zeros((6, 1)), np.arange(6) % 2, np.array(environments, dtype=float))
-    cells = cells_of(sample.y, sample.environments)
-    found = splits_of(sample, None, cells, selection=selection, cv=cv, random_state=None)
-    return [(split.train.tolist(), split.test.tolist()) for split in found]
+    cells = Cells.of(np.arange(6) % 2, np.array(environments, dtype=float))
+    found = folds_of(
+        np.zeros((6, 1)), cells, by_class=True, selection=selection, cv=cv, random_state=None
+    )
+    return [(train.tolist(), test.tolist()) for train, test in found]
 
 
 def test_each_environment_is_left_out_once_and_unknown_ones_never():
@@ -69,7 +64,7 @@ def test_cv_may_be_pairs_of_rows_or_a_splitter():
     ("cv", "selection", "environments", "message"),
     [
         (1, "worst-group", (0, 0, 1, 1, 2, 2), "at least 2 folds; got 1"),
-        ("five", "worst-group", (0, 0, 1, 1, 2, 2), "got 'five'"),
+        ("five", "worst-group", (0, 0, 1, 1, 2, 2), "Got five"),
         ([], "worst-group", (0, 0, 1, 1, 2, 2), "no .train, test. pair"),
         (2, "worst-group", (0, 0, 1, 1, 2, 2), "no row can be held out"),
         (5, "leave-one-environment-out", (0, 0, 1, 1, 1, 1), "needs three environments"),
