@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from isrlearn.engine import cell_moments
 from isrlearn import diagnose
 from isrlearn.core import Moments, joint_rank, mean_rank
 from isrlearn.datasets import EnvironmentData, load_digits_on_paper, make_waterbirds_like
@@ -118,12 +119,12 @@ def spectra() -> dict[str, Any]:
         "digits on paper": load_digits_on_paper().train,
     }
     tests = {
-        name: mean_rank(Moments.from_data(data.X, data.y, data.environments, pooled=True))
+        name: mean_rank(cell_moments(data.X, data.y, data.environments, pooled=True))
         for name, data in panels.items()
     }
     data = unit_test("3s'", 3, 0)
     tests["Example-3s', joint method"] = joint_rank(
-        Moments.from_data(data.X, data.y, data.environments)
+        cell_moments(data.X, data.y, data.environments)
     )
     return tests
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
+from isrlearn.engine import cell_moments
 from isrlearn.core import Moments, covariance_rank, joint_rank, mean_rank, permutation_rank
 from isrlearn.paper.datasets import (
     make_linear_unit_test,
@@ -76,7 +77,7 @@ def ranks(name: str, seed: int, n: int) -> list[dict]:
     """Rank found and expected by each test, for each number of environments."""
     data = sample(name, seed, n)
     regression = name in ("regression", "anti-causal")
-    moments = Moments.from_data(data.X, None if regression else data.y, data.environments)
+    moments = cell_moments(data.X, None if regression else data.y, data.environments)
     rows = []
     for E in ENVIRONMENTS:
         for method in ("mean",) if regression else TESTS:
@@ -104,7 +105,7 @@ def false_positives(name: str, seed: int) -> list[dict]:
     size = (n * 8, d)
     X = rng.standard_t(5, size=size) if heavy else rng.normal(size=size)
     y, e = np.arange(n * 8) % 2, np.arange(n * 8) // 2 % 4
-    moments = Moments.from_data(X, y, e)
+    moments = cell_moments(X, y, e)
     rows = []
     for method, test in TESTS.items():
         if kind == "permutation":

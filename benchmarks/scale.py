@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 from _clock import parser, written
 
+from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier
 from isrlearn.core import Moments
 from isrlearn.paper.tables import Table
@@ -115,7 +116,7 @@ def measured_moments(path: str, repeats: int) -> None:
     y, e, seconds = labels["y"], labels["e"], []
     for _ in range(repeats + 1):
         start = time.process_time()
-        Moments.from_data(X, y, e)
+        cell_moments(X, y, e)
         seconds.append(time.process_time() - start)
     print(statistics.median(seconds[1:]))
 
@@ -145,7 +146,7 @@ def dask(folder: Path, quick: bool) -> list[Table]:
     y, e = array_on_disk(path, n, d)
     np.savez(path.with_suffix(".labels.npz"), y=y, e=e)
     X = np.load(path, mmap_mode="r")
-    here = Moments.from_data(X, y, e)
+    here = cell_moments(X, y, e)
     one, all_threads = alone(path, repeats, 1), alone(path, repeats, None)
     lines = []
     kept = Kept(2, False, True, False)

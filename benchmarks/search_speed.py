@@ -27,7 +27,7 @@ from sklearn.model_selection import GridSearchCV
 
 from isrlearn import ISRClassifier
 from isrlearn.datasets import Splits, make_waterbirds_like
-from isrlearn.estimators.search import ISRClassifierCV
+from isrlearn.estimators import ISRClassifierCV
 from isrlearn.estimators.search._splits import cell_folds, cells_of
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
 from isrlearn.paper.tables import Table, markdown, write_files
@@ -51,9 +51,9 @@ def features(n_features: int, seed: int) -> Splits:
 def searches(grid: dict[str, list[Any]], folds: list) -> dict[str, Any]:
     """The two searches, not fitted."""
     return {
-        "ISRClassifierCV": ISRClassifierCV(METHOD, **grid, weighting="class", cv=folds, verbose=1),
+        "ISRClassifierCV": ISRClassifierCV(METHOD, **grid, weights="class", cv=folds, verbose=1),
         "GridSearchCV": GridSearchCV(
-            ISRClassifier(METHOD, class_weight="balanced"),
+            ISRClassifier(METHOD, weights="class"),
             grid,
             scoring=WorstGroupScorer(),
             cv=folds,

@@ -21,6 +21,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier
 from isrlearn.core import Moments, fit_logistic
 from isrlearn.paper.tables import Table
@@ -45,9 +46,9 @@ def moments(quick: bool, repeats: int) -> list[Table]:
             {
                 "product": lambda X=X: X.T @ X,
                 "read": lambda X=X: X.sum(0),
-                "cells": lambda X=X, y=y, e=e: Moments.from_data(X, y, e),
-                "pooled": lambda X=X, y=y, e=e: Moments.from_data(X, y, e, pooled=True),
-                "means": lambda X=X, y=y, e=e: Moments.from_data(X, y, e, order=1),
+                "cells": lambda X=X, y=y, e=e: cell_moments(X, y, e),
+                "pooled": lambda X=X, y=y, e=e: cell_moments(X, y, e, pooled=True),
+                "means": lambda X=X, y=y, e=e: cell_moments(X, y, e, order=1),
             },
             repeats,
         )

@@ -35,9 +35,9 @@ POSTPROCESSED: dict[str, dict[str, Any]] = {
     "ISR, own head adapted": {"head": "adapt"},
     "new head, groups weighted alike, nothing removed": {
         "n_spurious": 0,
-        "group_weight": "balanced",
+        "weights": "group",
     },
-    "ISR, new head, groups weighted alike": {"group_weight": "balanced"},
+    "ISR, new head, groups weighted alike": {"weights": "group"},
 }
 
 

@@ -79,8 +79,8 @@ TRUTH = "true subspace removed"
 METHODS: dict[str, Callable[[Splits], Any]] = {
     "ERM": lambda s: search(s, **RAW, **NOTHING, **PLAIN),
     "ERM, whitened": lambda s: search(s, **NOTHING, **PLAIN),
-    "group reweighting": lambda s: search(s, **RAW, **NOTHING, weighting="group"),
-    "group reweighting, whitened": lambda s: search(s, **NOTHING, weighting="group"),
+    "group reweighting": lambda s: search(s, **RAW, **NOTHING, weights="group"),
+    "group reweighting, whitened": lambda s: search(s, **NOTHING, weights="group"),
     "paper's ISR-Mean, first class": lambda s: of_class(s, 0, **RAW),
     "paper's ISR-Mean, second class": lambda s: of_class(s, 1, **RAW),
     "paper's ISR-Mean, PCA to 100": lambda s: of_class(s, 1, n_components=100),

@@ -10,6 +10,7 @@ and both can be watched.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from isrlearn.engine import cell_moments
 from isrlearn.core import (
     Moments,
     covariance_subspace,
@@ -26,7 +27,7 @@ environments = range(2, 9)
 def largest_angle(method, n_environments, seed):
     """Degrees between the subspace found and the true one; 90 if a dimension is missing."""
     data = make_gaussian_environments(2_000, n_environments, mixing="random", random_state=seed)
-    moments = Moments.from_data(data.X, data.y, data.environments)
+    moments = cell_moments(data.X, data.y, data.environments)
     found = method(moments, n_spurious=5)
     missing = found.rank < 5
     return 90.0 if missing else np.degrees(principal_angles(found.basis, data.truth.B)[0])

@@ -9,6 +9,7 @@ the whole.
 
 import numpy as np
 
+from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier
 from isrlearn.core import Moments
 from isrlearn.datasets import make_gaussian_environments
@@ -32,7 +33,7 @@ print("largest difference, streamed:", np.abs(streamed.coef_ - whole.coef_).max(
 # %%
 # Or moments of each part, made anywhere, summed in any order.
 moments = sum(
-    Moments.from_data(data.X[rows], data.y[rows], data.environments[rows]) for rows in parts
+    cell_moments(data.X[rows], data.y[rows], data.environments[rows]) for rows in parts
 )
 summed = ISRClassifier(head="lda", n_components=None).fit_moments(moments)
 print("largest difference, summed:  ", np.abs(summed.coef_ - whole.coef_).max())

@@ -20,11 +20,11 @@ print(group_sizes(train.y, train.environments))
 # %%
 # `scale=1` keeps everything: a plain head, with its penalty and weights chosen by the same rule.
 models = {
-    "plain": ISRClassifierCV(scale=1.0, n_spurious=0, C=[0.001, 0.01], weighting=None),
+    "plain": ISRClassifierCV(scale=1.0, n_spurious=0, C=[0.001, 0.01], weights=None),
     "plain, groups reweighted": ISRClassifierCV(
-        scale=1.0, n_spurious=0, C=[0.001, 0.01], weighting="group"
+        scale=1.0, n_spurious=0, C=[0.001, 0.01], weights="group"
     ),
-    "ISR": ISRClassifierCV(scale=0.0, C=[0.001, 0.01], weighting=["class", "group"]),
+    "ISR": ISRClassifierCV(scale=0.0, C=[0.001, 0.01], weights=["class", "group"]),
 }
 reports = {}
 for name, model in models.items():

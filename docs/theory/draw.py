@@ -12,6 +12,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
+from isrlearn.engine import cell_moments
 from isrlearn.core import (
     Eraser,
     Moments,
@@ -41,7 +42,7 @@ def draw_mean() -> plt.Figure:
     centres = np.array([[0.0, 0.0, 1.0], [3.0, 0.5, 1.0], [0.8, 3.0, 1.0]])
     X = centres.repeat(40, axis=0) + 0.45 * rng.standard_normal((120, 3))
     e = np.arange(3).repeat(40)
-    moments = Moments.from_data(X, None, e)
+    moments = cell_moments(X, None, e)
     basis = mean_subspace(moments, 2).basis
     figure = plt.figure(figsize=(5.0, 4.2))
     axes = space(figure)
@@ -66,7 +67,7 @@ def draw_cov() -> plt.Figure:
         z = rng.standard_normal((150, 2)) * (0.6, spread)
         parts.append(z @ np.stack([A, B]))
     X, e = np.concatenate(parts), np.repeat([0, 1], 150)
-    moments = Moments.from_data(X, None, e)
+    moments = cell_moments(X, None, e)
     for k in (1, 0):
         axes.scatter(*parts[k].T, s=8, color=COLOURS[k], alpha=0.5)
         axes.plot(*ellipse(moments.covariance[0, k]), color=COLOURS[k], label=f"environment {k}")
@@ -85,7 +86,7 @@ def draw_multiclass() -> plt.Figure:
     start = {0: np.array([0.0, 0.0, 0.0]), 1: np.array([0.6, 0.2, 2.2])}
     X = np.concatenate([start[k] + e * shift[k] + cloud(rng) for k in (0, 1) for e in (0, 1)])
     y, e = np.repeat([0, 1], 80), np.tile(np.repeat([0, 1], 40), 2)
-    moments = Moments.from_data(X, y, e)
+    moments = cell_moments(X, y, e)
     basis = multiclass_subspace(moments, 2).basis
     figure = plt.figure(figsize=(5.0, 4.2))
     axes = space(figure)
@@ -112,7 +113,7 @@ def draw_regression() -> plt.Figure:
         parts.append(z[:, None] * A + spurious[:, None] * B)
         targets.append(z)
     X, e = np.concatenate(parts), np.repeat(np.arange(3), 80)
-    moments = Moments.from_data(X, None, e)
+    moments = cell_moments(X, None, e)
     found = regression_subspace(moments, 1).basis[:, 0]
     figure, axes = plt.subplots(figsize=(5.4, 3.6))
     dots = axes.scatter(*X.T, c=np.concatenate(targets), s=10, cmap="viridis")
@@ -132,7 +133,7 @@ def draw_erase() -> plt.Figure:
     z = np.stack([2.0 * y - 1.0 + 0.55 * rng.standard_normal(240), 4.0 * e - 2.0], axis=1)
     z[:, 1] += 0.5 * rng.standard_normal(240)
     X = z @ np.array([[0.35, 1.0], [1.0, 0.2]])
-    moments = Moments.from_data(X, y, e)
+    moments = cell_moments(X, y, e)
     found = mean_subspace(moments, 1)
     left = Eraser.of(found, 0.0, moments.total[1])(X)
     figure, both = plt.subplots(1, 2, figsize=(8.0, 3.6), sharex=True, sharey=True)

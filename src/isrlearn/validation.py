@@ -104,7 +104,7 @@ def check_between(name: str, value: Any, low: float, high: float) -> None:
         raise ValueError(f"{name} must be a number {bounds}; got {value!r}")
 
 
-def check_n_components(value: int | float, n_features: int) -> None:
+def check_n_components(value: Any, n_features: int) -> None:
     """Raise unless value is a count up to n_features, or a fraction in (0, 1)."""
     if not (value <= n_features if isinstance(value, Integral) else value < 1):
         raise ValueError(
@@ -303,9 +303,9 @@ def check_cells(moments: Moments, *, second_order: bool = False) -> None:
         f"{n:g} in {_show(e)}"
         for n, e in zip(moments.count[k], moments.environments[:5], strict=False)
     )
-    more = " or more in each" if least > 1 else ""
+    least_rows = "two rows or more in each of" if least > 1 else "rows in"
     raise IncompleteDataError(
-        f"no class has rows{more} in two environments, so nothing can be compared: class "
+        f"no class has {least_rows} two environments, so nothing can be compared: class "
         f"{_show(moments.classes[k])} has {rows}. Merge environments, or label the environment of "
         "more rows."
     )

@@ -149,12 +149,12 @@ def test_settings_reach_the_estimator(well, folder, tmp_path):
     well("fit", folder / "train.csv", *COLUMNS, "--out", out, *given)
     parameters = isrlearn.load(out).get_params()
     expected = {"method": "joint", "n_spurious": 2, "scale": 0.25, "n_components": 3}
-    expected |= {"head": "lda", "shrinkage": 0.1, "class_weight": "balanced"}
+    expected |= {"head": "lda", "shrinkage": 0.1, "weights": "class"}
     assert {name: parameters[name] for name in expected} == expected
     given = ("--condition-on", "yes", "--components", "none", "--C", "0.5", "--weights", "group")
     well("fit", folder / "train.csv", *COLUMNS, "--out", out, *given)
     parameters = isrlearn.load(out).get_params()
-    expected = {"condition_on": "yes", "n_components": None, "C": 0.5, "group_weight": "balanced"}
+    expected = {"condition_on": "yes", "n_components": None, "C": 0.5, "weights": "group"}
     assert {name: parameters[name] for name in expected} == expected
     well("fit", folder / "train.csv", *COLUMNS, "--out", out, "--n-spurious", "permutation")
     assert isrlearn.load(out).rank_test == "permutation"

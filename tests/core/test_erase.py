@@ -1,4 +1,4 @@
-"""The eraser takes out what it says, and nothing else."""
+"""The eraser removes the given subspace, and nothing else."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_erasing_twice_is_erasing_once():
     np.testing.assert_allclose((once - eraser.center) @ eraser.dual, 0.0, atol=1e-12)
 
 
-def test_what_moves_along_the_basis_is_not_seen():
+def test_shifts_along_the_basis_are_removed():
     eraser = oblique(6, 6, 2, 0.0)
     rng = np.random.default_rng(7)
     X = rng.normal(size=(20, 6))

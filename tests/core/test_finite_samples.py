@@ -14,7 +14,7 @@ SEEDS = range(20)
 def excess(name, E, *parameters):
     """Test error beyond the true invariant predictor's, (seeds, classifiers).
 
-    20 seeds of 10,000 rows an environment, with d_c = d_s = 5.
+    20 seeds of 10,000 rows per environment, with d_c = d_s = 5.
     """
     out = np.empty((len(SEEDS), len(parameters)))
     for i, seed in enumerate(SEEDS):
@@ -33,10 +33,10 @@ def test_isr_mean_matches_the_oracle_at_seven_environments():
         "3s", 7, {"n_spurious": 5}, {"n_spurious": "auto"}, {"n_spurious": 0}
     ).T
     assert known.mean() <= 0.001
-    # The rank test has a level: once in a while it takes out a direction too many, at a price.
+    # The rank test has a level: now and then it removes one direction too many.
     assert np.count_nonzero(auto > 0.001) <= 1
     assert np.median(auto) <= 0.001
-    # Negative control: with nothing taken out the shortcut is learned.
+    # Negative control: with nothing removed the shortcut is learned.
     assert nothing.mean() > 0.05
 
 

@@ -212,7 +212,10 @@ def test_head_confined_to_components_has_no_part_outside(n):
     X, y, environments = sample(10, n)
     moments = cell_moments(X, y, environments)
     components, _ = principal_components(moments, 3)
-    center, reduced = moments.total[1], moments.map(components).moved(-moments.total[1] @ components)
+    center, reduced = (
+        moments.total[1],
+        moments.map(components).moved(-moments.total[1] @ components),
+    )
     inner = mean_subspace(reduced, 1)
     outer = Eraser.of(inner.lift(components), 0.0, center)
     rows = (X - center) @ components

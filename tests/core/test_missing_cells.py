@@ -119,9 +119,7 @@ def test_means_of_all_classes_together(plant, outside, form):
         "multiclass, pooled": multiclass_subspace,
         "multiclass, paper": lambda m, r: multiclass_subspace(m, r, variant="paper"),
     }[form]
-    cases = [
-        (model, moments, shift_rank(model, seen)) for model, moments, seen in patterns(plant)
-    ]
+    cases = [(model, moments, shift_rank(model, seen)) for model, moments, seen in patterns(plant)]
     assert check(cases, find, outside) >= 50
 
 

@@ -1,4 +1,4 @@
-"""The rank tests: right where the data can tell, and at their level where nothing shifts."""
+"""The rank tests: correct where shifts are clear, and at their level where nothing shifts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ NOTHING_SHIFTS = {
     "many rows": (2000, 10, 3, 2),
     "many environments": (2000, 10, 7, 2),
     "just enough rows to whiten": (106, 10, 3, 2),
-    "no class at all": (400, 8, 5, 1),
-    "more than a feature for twenty rows": (60, 20, 2, 2),
+    "no classes": (400, 8, 5, 1),
+    "more than one feature per twenty rows": (60, 20, 2, 2),
     "more features than a tenth of the rows, many cells": (300, 100, 3, 3),
 }
 
@@ -72,7 +72,7 @@ def test_level_is_the_share_of_false_alarms():
     assert low <= alarms <= high
 
 
-def test_level_holds_once_the_true_dimensions_are_taken_out():
+def test_level_holds_once_the_true_dimensions_are_removed():
     # Two strong shifts, then noise: "two are enough" must be rejected as often as its level says.
     alarms = 0
     for seed in range(400):
@@ -87,7 +87,7 @@ def test_level_holds_once_the_true_dimensions_are_taken_out():
 
 
 def example_3_prime(seed, *, sigmas, shift):
-    """Example-3' in three environments with these deviations, with or without moving means."""
+    """Example-3' in three environments with these deviations, with or without shifts of the means."""
     truth = example("3'", seed, 3)
     means = truth.spurious_means if shift else truth.spurious_means[:, [0, 0, 0]]
     return replace(truth, sigma_spurious=np.asarray(sigmas), spurious_means=means)
@@ -113,7 +113,7 @@ def test_covariance_and_joint_rank_are_zero_where_nothing_shifts():
         moments = moments_of(still.sample(500, random_state=seed))
         zeros["cov"] += covariance_rank(moments).rank == 0
         zeros["joint"] += joint_rank(moments).rank == 0
-        small = moments_of(still.sample(40, random_state=seed))  # 20 rows a cell for 10 features
+        small = moments_of(still.sample(40, random_state=seed))  # 20 rows per cell, 10 features
         zeros["joint, small cells"] += joint_rank(small).rank == 0
     assert min(zeros.values()) >= 97, zeros
 
@@ -156,7 +156,7 @@ def test_statistic_is_the_one_of_the_formula():
     np.testing.assert_allclose(test.p_values[0], expected, rtol=1e-2)
 
 
-def test_too_few_rows_say_nothing():
+def test_too_few_rows_give_rank_zero():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(6, 3)) + 100.0 * (np.arange(6) % 2)[:, None]
     test = mean_rank(cell_moments(X, None, np.arange(6) % 2))

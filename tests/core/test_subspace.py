@@ -220,7 +220,7 @@ def test_more_than_the_means_can_span_is_capped(moments):
 
 
 def test_rank_is_tested_on_the_classes_that_are_compared(moments):
-    # Means only move in class 0.
+    # Means shift in class 0 only.
     mean = np.zeros((2, 3, 4))
     mean[0, 1, 0] = 1.0
     population = Moments.population(mean, np.eye(4))

@@ -1,4 +1,4 @@
-"""The paper's guarantees, fed with exact moments: 256 random models or more for each of them."""
+"""The paper's guarantees, on exact moments: at least 256 random models each."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_means_of_one_environment_fewer_find_a_part_of_it(plant, outside, varian
         assert outside(found.basis, model.B) <= ANGLE
 
 
-def test_pooled_means_of_opposite_classes_tell_no_more_than_one_class(plant, outside):
-    # -mu_e moves in the directions of mu_e, so two classes are worth one environment each less.
+def test_pooled_means_of_opposite_classes_show_no_more_than_one_class(plant, outside):
+    # -mu_e shifts along the directions of mu_e: the second class adds none.
     for d_c, d_s, rep in CASES:
         model = plant([d_c, d_s, rep], d_c, d_s, 2, d_s, opposite=True)
         found = mean_subspace(model.moments, d_s)
@@ -99,7 +99,7 @@ def test_joint_recovers_whichever_moment_carries_the_signal(plant, carrier):
 
 
 def test_joint_adds_the_two_kinds_of_shift(plant):
-    # Means move along e_0 and e_1, a variance along e_2: neither moment alone shows all three.
+    # Means shift along e_0 and e_1, a variance along e_2: neither moment alone shows all three.
     mean = np.zeros((1, 3, 5))
     mean[0, 1, 0], mean[0, 2, 1] = 1.0, 2.0
     covariance = np.stack([np.eye(5), np.diag([1.0, 1.0, 3.0, 1.0, 1.0]), np.eye(5)])[None]
@@ -110,14 +110,14 @@ def test_joint_adds_the_two_kinds_of_shift(plant):
 
 
 @variants
-def test_flag_mean_leaves_out_pairs_that_cannot_be_told_apart(plant, variant):
+def test_flag_mean_leaves_out_pairs_with_equal_covariances(plant, variant):
     # Environments 0 and 2 have equal covariances; the other two pairs do all the work.
     for d_c, d_s, rep in CASES[::4]:
         model = plant([d_c, d_s, rep], d_c, d_s, 2, 3, sigma_e=[1.0, 0.6, 1.0])
         assert_recovered(covariance_subspace(model.moments, d_s, variant=variant), model.B)
 
 
-def test_equal_covariances_tell_nothing(plant):
+def test_equal_covariances_are_an_error(plant):
     model = plant(0, 2, 2, 2, 3, sigma_e=1.0)
     with pytest.raises(ValueError, match="no two environments have different covariances"):
         covariance_subspace(model.moments, 2, variant="paper")

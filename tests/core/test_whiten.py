@@ -106,7 +106,7 @@ def test_means_alone_have_no_components():
         principal_components(cell_moments(X, y, environments, order=1), 2)
 
 
-def test_twenty_rows_a_feature_are_enough():
+def test_twenty_rows_per_feature_are_enough():
     rng = np.random.default_rng(6)
     for n, enough in ((102, True), (101, False)):  # two cells cost a degree of freedom each
         moments = cell_moments(rng.normal(size=(n, 5)), None, np.arange(n) % 2)
@@ -119,7 +119,7 @@ def test_with_few_rows_leading_components_are_whitened():
     X = rng.normal(size=(200, 40)) * np.linspace(5, 0.1, 40)
     moments = cell_moments(X, None, np.arange(200) % 2)
     W = reliable_coordinates(moments)
-    assert W.factor.shape == (40, 19)  # 198 degrees of freedom, ten a tested dimension
+    assert W.factor.shape == (40, 19)  # 198 degrees of freedom, ten per tested dimension
     Z = moments.map(W.factor)
     np.testing.assert_allclose(Z.within() / Z.dof, np.eye(19), atol=1e-9)
     components, _ = principal_components(moments, 19)
@@ -132,10 +132,10 @@ def test_with_few_rows_leading_components_are_whitened():
 @pytest.mark.parametrize(
     ("n", "d", "expected"),
     [
-        (2000, 80, None),  # twenty rows a feature and more
-        (1202, 80, 60),  # 1,200 degrees of freedom: one component for twenty
+        (2000, 80, None),  # twenty rows per feature or more
+        (1202, 80, 60),  # 1,200 degrees of freedom: one component per twenty
         (8002, 500, 200),  # never more than 200
-        (10_002, 500, None),  # twenty rows a feature again, however many features
+        (10_002, 500, None),  # twenty rows per feature again, however many features
         (902, 80, None),  # 45 components would lose too much
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import RidgeClassifier
 
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
-from isrlearn.core import Moments
+from isrlearn.engine import cell_moments
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -19,7 +19,7 @@ pd = pytest.importorskip("pandas")
 from isrlearn import dask as isr_dask  # noqa: E402
 from isrlearn.dask import _parts  # noqa: E402
 from isrlearn.dask._parts import parts_of  # noqa: E402
-from isrlearn.dask._sums import Kept, moments_of  # noqa: E402
+from isrlearn.dask._sums import DaskSample  # noqa: E402
 
 N, D = 1200, 8
 CUTS = (0, 1, 130, 131, 500, 1100, 1200)
@@ -77,17 +77,17 @@ def collection(request, data, tmp_path):
     return paths, "label", "place", None
 
 
-@pytest.mark.parametrize("kept", [Kept(2, True, True, False), Kept(2, False, True, False)])
-def test_moments_are_those_in_memory(collection, data, scheduler, kept):
+@pytest.mark.parametrize("keep", ["pooled", "cell"])
+def test_moments_are_those_in_memory(collection, data, scheduler, keep):
     X, y, e, w = data
     *source, weight = collection
     parts = parts_of(*source, weight, None)
     assert (parts.n_rows, parts.n_features) == (N, D)
     assert len(parts.groups(moments=True)) > 2
     assert max(map(len, parts.groups(moments=True))) > 1
-    found = moments_of(parts, kept)
+    found = DaskSample(parts, "classes").moments(keep)
     w = None if weight is None else w
-    expected = Moments.from_data(X, y, e, pooled=kept.pooled, sample_weight=w)
+    expected = cell_moments(X, y, e, pooled=keep == "pooled", sample_weight=w)
     assert found.classes.tolist() == expected.classes.tolist()
     assert found.environments.tolist() == expected.environments.tolist()
     size = np.abs(expected.scatter).max()
@@ -188,12 +188,12 @@ def test_the_same_bits_on_every_scheduler(data):
 def test_parts_of_a_task_are_summed_as_one(data):
     X, y, e, w = data
     cuts = [slice(a, b) for a, b in pairwise(CUTS)]
-    samples = [_parts.Sample(X[rows], y[rows], e[rows], w[rows]) for rows in cuts]
+    samples = [_parts.Part(X[rows], y[rows], e[rows], w[rows]) for rows in cuts]
     (whole,) = _parts.joined(samples)
     np.testing.assert_array_equal(whole.X[100:700], X[100:700])
     assert [values.tolist() for values in whole[1:]] == [y.tolist(), e.tolist(), w.tolist()]
     # Joined, NumPy would turn these numbers into text without a word.
-    other = _parts.Sample(X[:5], np.arange(5), e[:5], w[:5])
+    other = _parts.Part(X[:5], np.arange(5), e[:5], w[:5])
     assert len(_parts.joined([*samples, other])) == len(samples) + 1
 
 

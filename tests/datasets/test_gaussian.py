@@ -7,8 +7,8 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from isrlearn.core import Moments
 from isrlearn.datasets import make_gaussian_environments
+from isrlearn.engine import cell_moments
 
 
 def gaussian_truth(n_environments, **parameters):
@@ -27,7 +27,7 @@ MODELS = {
 def test_sample_moments_are_those_of_the_population(model):
     data = make_gaussian_environments(40_000, 3, mixing="random", random_state=0, **model)
     labels = None if "task" in model else data.y
-    sample = Moments.from_data(data.X, labels, data.environments)
+    sample = cell_moments(data.X, labels, data.environments)
     population = data.truth.moments
     assert sample.mean.shape == population.mean.shape
     variance = np.einsum("keii->kei", population.covariance)

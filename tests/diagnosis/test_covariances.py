@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.core import Moments
 from isrlearn.diagnosis import diagnose
 from isrlearn.diagnosis._covariances import _noise
 from isrlearn.diagnosis._frame import Frame
+from isrlearn.engine import cell_moments
 
 
 def noise_of(X, y, e):
-    moments = Moments.from_data(X, y, e, pooled=True)
+    moments = cell_moments(X, y, e, pooled=True)
     frame = Frame.of(X, moments, y, e, 0)
     return _noise(frame, np.arange(len(moments.classes)))
 

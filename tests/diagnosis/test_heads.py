@@ -23,7 +23,7 @@ def test_the_class_prior_is_blamed_where_it_is_to_blame(cells):
     assert head(found, True, None).worst < 0.3
     assert head(found, True, None).worst_group[0] == 1
     assert head(found, True, "class").worst > 0.65
-    assert found.recommendation.parameters["class_weight"] == "balanced"
+    assert found.recommendation.parameters["weights"] == "balanced"
     assert "class-prior" in found.recommendation.codes
     # What is promised is what the estimator does on new rows.
     clf = ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=e)
@@ -45,7 +45,7 @@ def test_the_shortcut_is_not_blamed_on_the_prior(cells):
 
 
 def test_balanced_data_need_no_weights(diagnosis):
-    weights = ("class_weight", "group_weight")
+    weights = ("weights", "group_weight")
     assert not any(name in diagnosis.recommendation.parameters for name in weights)
     for removed in (False, True):
         scores = {head(diagnosis, removed, w).worst for w in (None, "class", "group")}

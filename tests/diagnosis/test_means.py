@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.core import Moments, mean_rank
+from isrlearn.core import mean_rank
 from isrlearn.diagnosis import diagnose
 from isrlearn.diagnosis._means import mean_shift
+from isrlearn.engine import cell_moments
 
 
 def shift_of(X, y, e):
-    moments = Moments.from_data(X, y, e, pooled=True)
+    moments = cell_moments(X, y, e, pooled=True)
     classes = np.arange(len(moments.classes))
     test = mean_rank(moments, classes)
     return mean_shift(test, moments, classes, n_coordinates=X.shape[1])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.core import Moments, principal_angles
+from isrlearn.core import principal_angles
 from isrlearn.core.whiten import whitening
 from isrlearn.diagnosis._stability import SHIFTS, leading, stability
+from isrlearn.engine import cell_moments
 
 
 def whitened(X, y, e):
-    moments = Moments.from_data(X, y, e)
+    moments = cell_moments(X, y, e)
     W = whitening(moments)
     return moments.map(W.factor), W
 

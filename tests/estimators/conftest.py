@@ -31,7 +31,7 @@ def ternary():
 
 @pytest.fixture(scope="session")
 def continuous():
-    """A real target; z_e follows the target in part, so that a regression likes it."""
+    """A real target; z_e follows the target in part, so that a plain regression uses it."""
     rng = np.random.default_rng(2)
     n, e = 800, np.arange(800) % 4
     Zc = rng.normal(size=(n, 3))
@@ -43,7 +43,7 @@ def continuous():
 
 @pytest.fixture(scope="session")
 def few():
-    """Fewer than twenty rows a feature: nothing is whitened."""
+    """Fewer than twenty rows per feature: nothing is whitened."""
     X, y, e = _named(make_gaussian_environments(
         15, 4, n_invariant=6, n_spurious=2, mixing="random", random_state=3
     ))  # fmt: skip

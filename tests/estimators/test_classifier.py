@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from isrlearn.core.permutation import permutation_rank
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -18,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from isrlearn import ISRClassifier, ISRTransformer
 from isrlearn.core import (
+    METHODS,
     Moments,
     covariance_subspace,
     head_coordinates,
@@ -27,26 +27,37 @@ from isrlearn.core import (
     principal_angles,
     principal_components,
 )
+from isrlearn.core.labels import Cells
 from isrlearn.engine import cell_moments
-from isrlearn.estimators import _heads
+from isrlearn.estimators import heads
+from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.permutation import permutation_rank
 
 HEADS = ["logistic", "lda", RidgeClassifier(), LogisticRegression(C=0.1)]
 FORMS = [
     {"method": "mean"},
     {"method": "mean", "variant": "paper"},
-    {"method": "mean", "condition_on": "bee"},
-    {"method": "mean", "condition_on": "ant", "variant": "paper"},
+    {"method": "mean", "only": "bee"},
+    {"method": "mean", "only": "ant", "variant": "paper"},
     {"method": "cov"},
     {"method": "cov", "variant": "paper"},
-    {"method": "cov", "condition_on": "ant", "variant": "paper"},
+    {"method": "cov", "only": "ant", "variant": "paper"},
     {"method": "multiclass"},
     {"method": "multiclass", "variant": "paper"},
     {"method": "joint"},
 ]
 
 
-def fit(data, **parameters):
+def only(data, form):
+    """Data and parameters: the environments of all classes but ``form["only"]`` are unknown."""
     X, y, e = data
+    if "only" in form:
+        e = np.where(y == form["only"], e, None)
+    return (X, y, e), {name: value for name, value in form.items() if name != "only"}
+
+
+def fit(data, **parameters):
+    (X, y, e), parameters = only(data, parameters)
     return ISRClassifier(**parameters).fit(X, y, environments=e)
 
 
@@ -115,11 +126,14 @@ CORE = {
 @pytest.mark.parametrize("n_spurious", [1, 2, "auto"])
 def test_estimator_is_the_function(ternary, form, n_spurious):
     clf = fit(ternary, n_spurious=n_spurious, head="lda", **form)
-    moments = cell_moments(*ternary)
-    keywords = {k: v for k, v in form.items() if k == "variant"}
-    if "condition_on" in form:
-        keywords["classes"] = np.flatnonzero(moments.classes == form["condition_on"])
-    found = CORE[form["method"]](moments, n_spurious, **keywords)
+    data, parameters = only(ternary, form)
+    find = CORE[parameters.pop("method")]
+    found = find(cell_moments(*data), n_spurious, **parameters)
+    if "only" in form:
+        # The same as naming the class to the function.
+        k = np.flatnonzero(clf.classes_ == form["only"])
+        again = find(cell_moments(*data), n_spurious, classes=k, **parameters)
+        np.testing.assert_allclose(again.basis, found.basis, atol=1e-9)
     assert clf.n_spurious_ == found.rank
     np.testing.assert_allclose(clf.spurious_basis_, found.basis, atol=1e-9)
     np.testing.assert_allclose(clf.spectrum_, found.spectrum, atol=1e-7)
@@ -130,7 +144,7 @@ def test_estimator_is_the_function(ternary, form, n_spurious):
 def naive_span(form, data, r):
     """Algorithms 1 and 2 in a few lines of NumPy."""
     X, y, e = data
-    k = form.get("condition_on", max(set(y)))
+    k = form.get("only", max(set(y)))
     cells = [X[(y == k) & (e == v)] for v in np.unique(e)]
     if form["method"] == "mean":
         return np.linalg.svd(np.cov(np.array([c.mean(axis=0) for c in cells]).T))[0][:, :r]
@@ -144,17 +158,17 @@ def naive_span(form, data, r):
 @pytest.mark.parametrize(
     "form",
     [
-        {"method": "mean", "condition_on": "ant"},
-        {"method": "mean", "condition_on": "cat"},
+        {"method": "mean", "only": "ant"},
+        {"method": "mean", "only": "cat"},
         {"method": "mean"},
-        {"method": "cov", "condition_on": "bee"},
+        {"method": "cov", "only": "bee"},
     ],
     ids=str,
 )
 def test_paper_variant_is_the_published_algorithm(ternary, form):
     X, y, _ = ternary
     span = naive_span(form, ternary, 2)
-    clf = fit(ternary, n_spurious=2, variant="paper", head="lda", **form)
+    clf = fit(ternary, n_spurious=2, variant="paper", head="lda", C=np.inf, **form)
     assert principal_angles(clf.spurious_basis_, span)[0] < 1e-7
     # The invariant features are the null space; the head does not care which basis it has.
     left = np.linalg.svd(span)[0][:, 2:]
@@ -184,7 +198,7 @@ def test_unpenalised_logistic_head_is_scikit_learns_on_transformed_rows(binary):
 @pytest.mark.parametrize("form", [{"variant": "pooled"}, {"variant": "paper"}], ids=str)
 def test_lda_head_is_scikit_learns_on_invariant_coordinates(binary, form):
     X, y, e = binary
-    clf = fit(binary, n_spurious=2, head="lda", **form)
+    clf = fit(binary, n_spurious=2, head="lda", C=np.inf, **form)
     isr = ISRTransformer(n_spurious=2, output="invariant", **form).fit(X, y, environments=e)
     Z = isr.transform(X)
     n, prior = len(y), np.log(np.mean(y == 1) / np.mean(y == 0))
@@ -202,6 +216,22 @@ def test_given_estimator_is_cloned_and_fitted_on_the_coordinates(ternary):
     Z = head_coordinates(clf.moments_, clf.eraser_)(X)
     reference = clone(head).fit(Z, y)
     np.testing.assert_allclose(clf.decision_function(X), reference.decision_function(Z), atol=1e-9)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_penalty_of_the_lda_head_is_that_of_the_formula(ternary, C):
+    X, y, _ = ternary
+    clf = fit(ternary, head="lda", C=C)
+    Z = head_coordinates(clf.moments_, clf.eraser_)(X)
+    mean = np.array([Z[y == k].mean(axis=0) for k in clf.classes_])
+    D = Z - mean[np.searchsorted(clf.classes_, y)]
+    coef = np.linalg.solve((D.T @ D + np.eye(Z.shape[1]) / C) / (len(y) - 3), mean.T).T
+    prior = np.array([np.mean(y == k) for k in clf.classes_])
+    expected = Z @ coef.T - 0.5 * np.sum(coef * mean, axis=1) + np.log(prior)
+    found = clf.decision_function(X)
+    np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-7)
+    free = fit(ternary, head="lda", C=np.inf).decision_function(X)
+    assert np.abs(found - free).max() > 1e-4
 
 
 def test_tiny_invariant_features_survive_the_penalty(binary):
@@ -246,11 +276,13 @@ def test_group_weight_is_the_papers_reweighting(binary):
     X, y, e = binary
     w = balanced(groups(y, e))
     # With nothing removed the subspace cannot depend on the weights; the head must.
-    a = fit(binary, n_spurious=0, head="lda", weights="group")
-    b = ISRClassifier(n_spurious=0, head="lda").fit(X, y, environments=e, sample_weight=w)
+    # No penalty: it would be one of coordinates that depend on sample weights.
+    plain = {"n_spurious": 0, "head": "lda", "C": np.inf}
+    a = fit(binary, weights="group", **plain)
+    b = ISRClassifier(**plain).fit(X, y, environments=e, sample_weight=w)
     np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-9)
     np.testing.assert_allclose(a.intercept_, b.intercept_, atol=1e-9)
-    assert np.abs(a.intercept_ - fit(binary, n_spurious=0, head="lda").intercept_) > 0.01
+    assert np.abs(a.intercept_ - fit(binary, **plain).intercept_) > 0.01
 
 
 @pytest.mark.parametrize(
@@ -258,8 +290,8 @@ def test_group_weight_is_the_papers_reweighting(binary):
     [
         ({"weights": "group"}, lambda y, e: balanced(groups(y, e))),
         ({"weights": "class"}, lambda y, e: balanced(y)),
-        ({"class_weight": {0: 3.0, 1: 0.5}}, lambda y, e: np.where(y == 0, 3.0, 0.5)),
-        ({"class_weight": {0: 3.0}}, lambda y, e: np.where(y == 0, 3.0, 1.0)),
+        ({"weights": {0: 3.0, 1: 0.5}}, lambda y, e: np.where(y == 0, 3.0, 0.5)),
+        ({"weights": {0: 3.0}}, lambda y, e: np.where(y == 0, 3.0, 1.0)),
     ],
     ids=["groups", "classes", "dict", "part of a dict"],
 )
@@ -285,8 +317,9 @@ def test_weights_reach_the_head_and_not_the_subspace(binary, parameters, weight)
 @pytest.mark.parametrize("parameters", [{"weights": "group"}, {"weights": "class"}])
 def test_weights_reach_the_closed_form_head(ternary, parameters):
     X, y, e = ternary
-    clf = fit(ternary, head="lda", **parameters)
-    g = groups(y, e) if "group_weight" in parameters else np.unique(y, return_inverse=True)[1]
+    clf = fit(ternary, head="lda", C=np.inf, **parameters)
+    by_group = parameters["weights"] == "group"
+    g = groups(y, e) if by_group else np.unique(y, return_inverse=True)[1]
     w = balanced(g)
     left = np.linalg.svd(clf.spurious_basis_)[0][:, 2:]
     Z, classes = X @ left, np.unique(y)
@@ -361,6 +394,7 @@ def test_parts_are_the_whole(ternary, form, weights):
     X, y, e = ternary
     e = e.astype(object)
     e[::7] = None
+    (X, y, e), form = only((X, y, e), form)
     parameters = {"head": "lda", "n_spurious": 2, **form, **weights}
     whole = fit((X, y, e), **parameters)
     parts = ISRClassifier(**parameters)
@@ -393,24 +427,35 @@ def test_before_enough_was_seen_predicting_says_what_is_missing(binary):
     clf = ISRClassifier(head="lda")
     with pytest.raises(NotFittedError):
         clf.predict(X)
-    clf.partial_fit(X[north], y[north], environments=e[north])
-    with pytest.raises(NotFittedError):
-        clf.predict(X)
-    rows = south & zero
+    missing = "the rows seen so far are not enough to predict: "
+    rows = north & zero
     clf.partial_fit(X[rows], y[rows], environments=e[rows])
-    with pytest.raises(ValueError, match="class 1 has no rows in environment 'south'"):
+    with pytest.raises(ValueError, match=missing + "y has only one class, 0"):
         clf.predict(X)
-    rows = south & ~zero
+    rows = north & ~zero
     clf.partial_fit(X[rows], y[rows], environments=e[rows])
-    both = north | south
-    np.testing.assert_allclose(
-        clf.coef_, fit((X[both], y[both], e[both]), head="lda").coef_, atol=1e-8
-    )
-    # A class or an environment that is new takes the answer back until its cells are filled.
-    rows = (e == "east") & zero
-    clf.partial_fit(X[rows], y[rows], environments=e[rows])
-    with pytest.raises(ValueError, match="class 1 has no rows in environment 'east'"):
+    with pytest.raises(ValueError, match=missing + ".*needs at least two; known are .'north'."):
         clf.predict(X)
+    # One class in two environments is enough; each further part changes the answer.
+    seen = north.copy()
+    for rows in (south & zero, south & ~zero, (e == "east") & zero):
+        seen |= rows
+        clf.partial_fit(X[rows], y[rows], environments=e[rows])
+        whole = fit((X[seen], y[seen], e[seen]), head="lda")
+        np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-8)
+
+
+def test_classes_in_one_environment_each_are_not_enough_yet(binary):
+    X, y, e = binary
+    rows = np.where(y == 0, e == "north", e == "south")
+    clf = ISRClassifier(head="lda").partial_fit(X[rows], y[rows], environments=e[rows])
+    message = "the rows seen so far are not enough to predict: no class has rows in two environ"
+    for ask in (clf.predict, clf.predict_proba, clf.decision_function):
+        with pytest.raises(ValueError, match=message):
+            ask(X)
+    rest = ~rows
+    clf.partial_fit(X[rest], y[rest], environments=e[rest])
+    np.testing.assert_allclose(clf.coef_, fit(binary, head="lda").coef_, atol=1e-8)
 
 
 def test_too_few_environments_for_n_spurious_yet(binary):
@@ -418,18 +463,19 @@ def test_too_few_environments_for_n_spurious_yet(binary):
     clf = ISRClassifier(head="lda", n_spurious=2, variant="paper")
     rows = np.isin(e, ["north", "south"])
     clf.partial_fit(X[rows], y[rows], environments=e[rows])
-    with pytest.raises(ValueError, match="n_spurious=2 is more than the 1 possible"):
+    message = "not enough to predict: n_spurious=2 is more than the 1 possible"
+    with pytest.raises(ValueError, match=message):
         clf.predict(X)
     clf.partial_fit(X[~rows], y[~rows], environments=e[~rows])
     assert clf.n_spurious_ == 2
 
 
-def test_parts_need_only_the_cells_that_are_compared(binary):
-    X, y, e = binary
-    rows = (y == 1) | (e != "north")  # class 0 is never in the north
-    parameters = {"head": "lda", "condition_on": 1}
-    whole = fit((X[rows], y[rows], e[rows]), **parameters)
-    clf = ISRClassifier(**parameters)
+@pytest.mark.parametrize("form", [{}, {"only": 1}], ids=str)
+def test_parts_may_miss_cells(binary, form):
+    (X, y, e), _ = only(binary, form)
+    rows = (y == 1) | (binary[2] != "north")  # class 0 is never in the north
+    whole = fit((X[rows], y[rows], e[rows]), head="lda")
+    clf = ISRClassifier(head="lda")
     for part in np.array_split(np.flatnonzero(rows), 3):
         clf.partial_fit(X[part], y[part], environments=e[part])
     np.testing.assert_allclose(clf.coef_, whole.coef_, atol=1e-8)
@@ -437,7 +483,7 @@ def test_parts_need_only_the_cells_that_are_compared(binary):
 
 def test_parts_take_classes_as_scikit_learn_passes_them(binary):
     X, y, e = binary
-    clf = ISRClassifier(head="lda").partial_fit(X, y, [0, 1], environments=e)
+    clf = ISRClassifier(head="lda").partial_fit(X, y, e, classes=[0, 1])
     np.testing.assert_allclose(clf.coef_, fit(binary, head="lda").coef_, atol=1e-8)
 
 
@@ -566,13 +612,13 @@ def test_components_by_variance(binary):
 @pytest.mark.parametrize("form", [{}, {"variant": "paper"}, {"method": "joint"}], ids=str)
 def test_few_rows_are_enough_to_fit(few, head, form):
     X, y, _ = few
-    clf = fit(few, head=head, shrinkage=0.2, n_spurious=2, **form)
+    clf = fit(few, head=head, n_spurious=2, **form)
     assert clf.n_spurious_ == 2
     assert np.abs(clf.coef_ @ clf.spurious_basis_).max() < 1e-8
     assert clf.score(X, y) > 0.7
 
 
-def test_one_environment_removes_nothing_when_told_so(binary):
+def test_one_environment_removes_nothing_on_request(binary):
     X, y, _ = binary
     clf = ISRClassifier(missing_environments="single").fit(X, y)
     assert clf.n_spurious_ == 0
@@ -613,9 +659,9 @@ def test_float32_rows_are_scored_in_float32(binary):
     [
         {"method": "mean"},
         {"method": "mean", "variant": "paper"},
-        {"method": "mean", "condition_on": "ant"},
+        {"method": "mean", "only": "ant"},
         {"method": "multiclass", "variant": "paper"},
-        {"method": "cov", "condition_on": "bee"},
+        {"method": "cov", "only": "bee"},
         {"method": "joint"},
     ],
     ids=str,
@@ -626,10 +672,10 @@ def test_rank_by_permutations_is_the_function(ternary, form):
     rows = np.full(len(y), True)
     if form == {"method": "mean", "variant": "paper"}:
         rows = y == "cat"  # the class whose means are compared
-    elif "condition_on" in form:
-        rows = y == form["condition_on"]
-    method = form["method"] if form["method"] in ("cov", "joint") else "mean"
-    test = permutation_rank(X[rows], y[rows], e[rows], method=method)
+    elif "only" in form:
+        rows = y == form["only"]
+    sample = Sample(X[rows], Cells.of(y[rows], e[rows]))
+    test = permutation_rank(sample, METHODS[form["method"]])
     assert clf.rank_test_.p_values == test.p_values
     assert clf.n_spurious_ == test.rank
     assert principal_angles(
@@ -656,13 +702,13 @@ def test_equal_covariances_are_warned_about():
     assert ISRClassifier("cov").fit(X, y, environments=e).n_spurious_ == 0
 
 
-def test_class_to_condition_on_may_come_late(binary):
-    X, y, e = binary
+def test_class_that_is_compared_may_come_late(binary):
+    (X, y, e), _ = only(binary, {"only": 0})
     order = np.argsort(y, kind="stable")[::-1]  # class 1 first, class 0 last
-    clf = ISRClassifier(condition_on=0, head="lda")
+    clf = ISRClassifier(head="lda")
     for rows in np.array_split(order, 4):
         clf.partial_fit(X[rows], y[rows], environments=e[rows])
-    np.testing.assert_allclose(clf.coef_, fit(binary, condition_on=0, head="lda").coef_, atol=1e-8)
+    np.testing.assert_allclose(clf.coef_, fit((X, y, e), head="lda").coef_, atol=1e-8)
 
 
 def test_heads_that_only_predict_are_taken_at_their_word(binary):
@@ -708,7 +754,7 @@ def test_components_by_default_where_rows_are_few(wide):
 
 
 def test_published_algorithm_on_all_features_where_rows_are_few(wide):
-    form = {"method": "mean", "variant": "paper", "condition_on": 1}
+    form = {"method": "mean", "variant": "paper", "only": 1}
     clf = fit(wide, n_spurious=1, n_components=None, **form)
     assert principal_angles(clf.spurious_basis_, naive_span(form, wide, 1))[0] < 1e-7
 
@@ -729,19 +775,23 @@ def test_published_variant_looks_at_all_features_by_default():
     assert abs(every.spurious_basis_[-1, 0]) > 0.2
 
 
-def test_rows_can_be_added_to_a_fit_that_kept_means_only():
+def test_rows_cannot_be_added_to_a_fit_that_kept_means_only():
     rng = np.random.default_rng(0)
     head = (rng.normal(size=(1, 20)), [0.0])
     X, y, e = rng.normal(size=(300, 20)), np.arange(300) % 2, np.arange(300) // 2 % 3
     isr = ISRClassifier(head=head, n_components=None, n_spurious=1)
-    parts = isr.fit(X[:150], y[:150], environments=e[:150])
-    assert parts.moments_.scatter is None
-    parts.partial_fit(X[150:], y[150:], environments=e[150:])
+    half = clone(isr).fit(X[:150], y[:150], environments=e[:150])
+    assert half.moments_.scatter is None
+    before = half.coef_.copy()
+    with pytest.raises(ValueError, match="begin with partial_fit"):
+        half.partial_fit(X[150:], y[150:], environments=e[150:])
+    np.testing.assert_array_equal(half.coef_, before)  # the fit before is still there
+    # The advice helps.
+    parts = clone(isr)
+    for rows in (slice(0, 150), slice(150, None)):
+        parts.partial_fit(X[rows], y[rows], environments=e[rows])
     whole = clone(isr).fit(X, y, environments=e)
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-12)
-    many = np.tile(X, (2, 1))
-    with pytest.raises(ValueError, match="begin with partial_fit"):
-        parts.partial_fit(many, np.tile(y, 2), environments=np.tile(e, 2))
 
 
 @pytest.mark.parametrize("C", [1.0, 1e4, np.inf])
@@ -756,7 +806,7 @@ def test_separable_classes_are_separated(dtype, C):
 
 
 def test_a_head_that_ran_out_of_passes_says_so(monkeypatch, binary):
-    monkeypatch.setattr(_heads, "logistic_head", partial(_heads.logistic_head, max_passes=2))
+    monkeypatch.setattr(heads, "fit_logistic", partial(heads.fit_logistic, max_passes=2))
     X, y, e = binary
     with pytest.warns(ConvergenceWarning, match=r"after \d+ passes .* smaller C than 2"):
         ISRClassifier(C=2.0).fit(X, y, environments=e)

@@ -38,12 +38,16 @@ def test_parameters_are_those_of_the_signature(estimator):
 def test_defaults_are_those_of_the_signature(estimator):
     doc = inspect.getdoc(estimator)
     for name, parameter in inspect.signature(estimator).parameters.items():
-        line = re.search(rf"^{name} : (.*)$", doc, flags=re.MULTILINE).group(1)
-        if parameter.default is None:
-            assert line.endswith("optional"), line
+        match = re.search(rf"^{name} : (.*)$", doc, flags=re.MULTILINE)
+        default = repr(parameter.default).replace("'", '"')
+        if match is not None:
+            assert match.group(1).endswith(f"default={default}"), match.group(0)
         else:
-            default = repr(parameter.default).replace("'", '"')
-            assert line.endswith(f"default={default}"), line
+            shared = re.search(
+                rf"^[\w, ]*\b{name}\b[\w, ]*\n +As in `(\w+)`", doc, flags=re.MULTILINE
+            )
+            other = inspect.signature(getattr(isrlearn, shared.group(1)))
+            assert other.parameters[name].default == parameter.default, name
 
 
 @pytest.mark.parametrize("estimator", FITTED)

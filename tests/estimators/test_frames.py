@@ -98,12 +98,13 @@ def test_pandas_classes(binary, kind):
     np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-10)
 
 
-def test_class_to_condition_on_of_any_type(binary):
+@pytest.mark.parametrize("weights", [{0: 3.0, 1: 0.5}, {1: 2.0}], ids=str)
+def test_weights_of_classes_of_any_type(binary, weights):
     X, y, e = binary
-    expected = ISRClassifier(condition_on=1).fit(X, y, environments=e)
+    expected = ISRClassifier(weights=weights).fit(X, y, environments=e)
     for names in CLASSES.values():
         names = np.asarray(names)
-        clf = ISRClassifier(condition_on=names.tolist()[1])
+        clf = ISRClassifier(weights={names.tolist()[k]: w for k, w in weights.items()})
         clf.fit(X, names[y], environments=e)
         np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-10)
 

@@ -76,7 +76,7 @@ def test_errors_are_those_of_a_head_fitted_on_other_rows(birds):
 
 
 def test_clusters_of_the_classes_are_matched():
-    """Both classes move along the first axis; 'low' must be the same number in both."""
+    """Both classes shift along the first axis; 'low' must be the same number in both."""
     rng = np.random.default_rng(0)
     y, e = np.repeat([0, 1], 300), rng.integers(3, size=600)
     X = rng.normal(size=(600, 4))
@@ -139,15 +139,15 @@ def partly(data, every):
     return known
 
 
-def test_some_labels_tell_the_others(birds):
+def test_some_labels_predict_the_others(birds):
     train = birds.train
     known = partly(train, 10)
     filled = infer_environments(train.X, train.y, environments=known, random_state=0)
-    told = known == train.environments
-    np.testing.assert_array_equal(filled[told], train.environments[told])
-    rest = type(train)(train.X[~told], train.y[~told], train.environments[~told])
+    given = known == train.environments
+    np.testing.assert_array_equal(filled[given], train.environments[given])
+    rest = type(train)(train.X[~given], train.y[~given], train.environments[~given])
     guess = infer_environments(train.X, train.y, random_state=0)
-    assert min(information(filled[~told], rest)) > min(information(guess[~told], rest)) + 0.05
+    assert min(information(filled[~given], rest)) > min(information(guess[~given], rest)) + 0.05
 
 
 def test_filling_in_keeps_what_full_labels_gain(digits):

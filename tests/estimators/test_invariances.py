@@ -143,6 +143,14 @@ def test_integer_weights_are_repeated_rows(case):
 
 
 @every
+def test_environments_by_position_or_by_name(case):
+    estimator, (X, y, e) = case
+    np.testing.assert_array_equal(
+        clone(estimator).fit(X, y, e).coef_, fit(estimator, X, y, e).coef_
+    )
+
+
+@every
 def test_equal_weights_are_no_weights(case):
     estimator, (X, y, e) = case
     a, b = fit(estimator, X, y, e), fit(estimator, X, y, e, sample_weight=np.ones(len(y)))

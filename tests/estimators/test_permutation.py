@@ -23,9 +23,7 @@ def heavy_tails(seed, n=600, d=4):
 
 @pytest.mark.parametrize("method", ["mean", "cov", "joint"])
 def test_level_holds_under_heavy_tails(method):
-    zeros = sum(
-        rank(*heavy_tails(seed, n=240), method=method).rank == 0 for seed in range(30)
-    )
+    zeros = sum(rank(*heavy_tails(seed, n=240), method=method).rank == 0 for seed in range(30))
     assert zeros >= 29
 
 

@@ -142,13 +142,16 @@ def test_parts_are_the_whole(continuous, parameters, n_spurious):
 def test_before_enough_was_seen_predicting_says_so(continuous):
     X, y, e = continuous
     reg = ISRRegressor(n_spurious=2)
+    with pytest.raises(NotFittedError):
+        reg.predict(X)
     north = e == "north"
     reg.partial_fit(X[north], y[north], environments=e[north])
-    with pytest.raises(NotFittedError):
+    missing = "the rows seen so far are not enough to predict: "
+    with pytest.raises(ValueError, match=missing + ".*needs at least two; known are .'north'."):
         reg.predict(X)
     south = e == "south"
     reg.partial_fit(X[south], y[south], environments=e[south])
-    with pytest.raises(ValueError, match="n_spurious=2 is more than the 1 possible"):
+    with pytest.raises(ValueError, match=missing + "n_spurious=2 is more than the 1 possible"):
         reg.predict(X)
 
 
@@ -187,7 +190,7 @@ def test_components_first(continuous):
     np.testing.assert_allclose(a.predict(X), b.predict(X), atol=1e-6)
 
 
-def test_one_environment_removes_nothing_when_told_so(continuous):
+def test_one_environment_removes_nothing_on_request(continuous):
     X, y, _ = continuous
     reg = ISRRegressor(missing_environments="single", alpha=0.0).fit(X, y)
     assert reg.n_spurious_ == 0

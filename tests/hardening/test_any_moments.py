@@ -7,20 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isrlearn.engine import cell_moments
 from isrlearn.core import (
+    METHODS,
+    Coordinates,
     Eraser,
     Moments,
     covariance_rank,
     covariance_subspace,
-    fit_logistic,
     joint_rank,
     joint_subspace,
     mean_rank,
     mean_subspace,
     multiclass_subspace,
-    permutation_rank,
 )
+from isrlearn.core.labels import Cells
+from isrlearn.engine import cell_moments, fit_logistic
+from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.permutation import permutation_rank
 
 MANY = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 KINDS = {"means": {"order": 1}, "pooled": {"pooled": True}, "cells": {}}
@@ -28,7 +31,7 @@ KINDS = {"means": {"order": 1}, "pooled": {"pooled": True}, "cells": {}}
 
 @st.composite
 def rows(draw, least=1, most_features=6):
-    """Features, classes, environments (some unknown) of at least some rows a cell."""
+    """Features, classes, environments (some unknown) with at least some rows per cell."""
     rng = np.random.default_rng(draw(st.integers(0, 999)))
     K, E, d = draw(st.integers(1, 3)), draw(st.integers(2, 3)), draw(st.integers(1, most_features))
     count = rng.integers(least, draw(st.sampled_from([least + 1, least + 4, 40])), size=(K, E))
@@ -98,7 +101,8 @@ def test_ranks_are_ranks(data):
 @given(rows(least=2, most_features=3), st.sampled_from(["mean", "cov", "joint"]))
 def test_permuted_ranks_are_ranks(data, method):
     X, y, e = data
-    test = permutation_rank(X, y, e, method=method, level=0.1, n_permutations=19)
+    sample = Sample(X, Cells.of(y, e))
+    test = permutation_rank(sample, METHODS[method], level=0.1, n_permutations=19)
     assert 0 <= test.rank <= test.limit <= X.shape[1]
     assert all(0.0 < p <= 1.0 for p in test.p_values)
 
@@ -143,16 +147,20 @@ def test_bases_are_orthonormal_and_erase(data, finder, rank):
 @MANY
 @given(rows(), st.sampled_from([1e-3, 1.0, 1e3]))
 def test_logistic_regressions_reach_their_minimum_in_any_unit(data, penalty):
-    """A feature in another unit has its penalty in the unit's square, and the same scores."""
-    Z, y, _ = data
+    """With the penalty on features divided by their unit, they have the same scores."""
+    X, y, _ = data
     y = y if y.any() else np.arange(len(y)) % 2
-    unit = np.abs(Z).max(axis=0)
-    fit = fit_logistic(Z, y, penalty * unit**2)
+    K, unit, none = y.max() + 1, np.abs(X).max(axis=0), np.zeros((X.shape[1], 0))
+    coordinates = Coordinates(Eraser(none, none, 1.0, X.mean(axis=0)), 1 / unit)
+    fit = fit_logistic(X, y, n_classes=K, penalty=penalty, coordinates=coordinates)
     assert fit.converged
-    assert np.isfinite(fit.coef).all()
-    expected = fit_logistic(Z / unit, y, penalty)
-    found = Z @ fit.coef.T + fit.intercept
-    np.testing.assert_allclose(found, Z / unit @ expected.coef.T + expected.intercept, atol=1e-6)
+    coef, intercept = coordinates.fold(fit.coef, fit.intercept)
+    assert np.isfinite(coef).all()
+    expected = fit_logistic(X / unit, y, n_classes=K, penalty=penalty)
+    assert expected.converged
+    np.testing.assert_allclose(
+        X @ coef.T + intercept, X / unit @ expected.coef.T + expected.intercept, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("d", [4, 600])
@@ -171,7 +179,7 @@ def test_float32_moments_keep_six_digits_at_any_scale(d, scale):
     assert found.within()[0, 0] == pytest.approx(wide.within()[0, 0], rel=1e-5)
 
 
-def test_one_row_a_cell_tells_nothing():
+def test_one_row_per_cell_gives_rank_zero():
     moments = cell_moments(np.random.default_rng(0).normal(size=(6, 2)), None, np.arange(6))
     assert moments.dof == 0
     assert mean_rank(moments).rank == 0

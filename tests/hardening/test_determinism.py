@@ -27,6 +27,7 @@ import numpy as np
 from isrlearn import (
     ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer, datasets, infer_environments
 )
+from isrlearn.paper.datasets import LINEAR_UNIT_TESTS, make_linear_unit_test
 
 digests = {}
 
@@ -44,8 +45,8 @@ def environment_data(name, data):
 
 data = datasets.make_gaussian_environments(200, 4, n_invariant=3, n_spurious=2, random_state=0)
 environment_data("gaussian", data)
-for example in datasets.LINEAR_UNIT_TESTS:
-    made = datasets.make_linear_unit_test(example, n_samples=50, random_state=0)
+for example in LINEAR_UNIT_TESTS:
+    made = make_linear_unit_test(example, n_samples=50, random_state=0)
     environment_data(example, getattr(made, "train", made))
 places = np.array(["north", "south", "east", "west"])[data.environments]
 names = np.array(["ant", "bee"])[data.y]

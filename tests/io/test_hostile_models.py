@@ -49,7 +49,7 @@ def saved(tmp_path_factory):
     )
     environments = np.asarray(data.environments, dtype=object)
     environments[::5] = None
-    clf = ISRClassifier(class_weight={0: 2.0}).fit(data.X, data.y, environments=environments)
+    clf = ISRClassifier(weights={0: 2.0}).fit(data.X, data.y, environments=environments)
     path = tmp_path_factory.mktemp("models") / "model.isr"
     isrlearn.save(clf, path, feature_names=list("abc"), metadata={"note": ["x", {"y": 1}]})
     isrlearn.load(path)  # imports what it needs before anyone watches

@@ -47,11 +47,9 @@ HEADS = [
 ]
 ESTIMATORS = [
     *(ISRClassifier(head=head) for head in HEADS),
-    ISRClassifier("cov", n_components=4, scale=0.25, class_weight="balanced"),
-    ISRClassifier("joint", n_spurious=np.int64(1), group_weight="balanced"),
-    ISRClassifier(
-        head="lda", variant="paper", condition_on=np.int64(1), C=np.inf, class_weight={0: 1, 1: 3}
-    ),
+    ISRClassifier("cov", n_components=4, scale=0.25, weights="class"),
+    ISRClassifier("joint", n_spurious=np.int64(1), weights="group"),
+    ISRClassifier(head="lda", variant="paper", C=np.inf, weights={0: 1, 1: 3}),
     ISRClassifier(missing_environments="single", n_spurious=0),
     ISRTransformer(scale=0.5),
     ISRTransformer("regression", output="invariant"),
@@ -279,7 +277,7 @@ def test_skops_needs_no_more_than_the_trusted_types(estimator):
 
 def test_searches(path):
     data = sample()
-    search = ISRClassifierCV(n_spurious=[0, 1], C=1.0, weighting=None, cv=2)
+    search = ISRClassifierCV(n_spurious=[0, 1], C=1.0, weights=None, cv=2)
     search.fit(data.X, data.y, environments=data.environments)
     isrlearn.save(search, path)
     assert_same(search.best_estimator_, isrlearn.load(path), data.X)

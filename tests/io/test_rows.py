@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import RidgeClassifier
 
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
-from isrlearn.core import ArraySource, Moments, Rows
+from isrlearn.engine import ArrayRows, Rows, cell_moments
 from isrlearn.io import TableError, read_table, write_predictions
 
 pa = pytest.importorskip("pyarrow")
@@ -74,7 +74,7 @@ def test_fits_and_predictions_are_those_in_memory(streamed, data):
     for estimator in (
         ISRClassifier(),
         ISRClassifier(head="lda", method="joint"),
-        ISRClassifier(n_components=3, group_weight="balanced"),
+        ISRClassifier(n_components=3, weights="group"),
     ):
         found = estimator.fit(table.X, table.y, environments=table.environments)
         there = found.decision_function(table.X)
@@ -156,34 +156,34 @@ def test_a_path_is_an_error_that_says_how_to_read_it(Estimator, data, tmp_path):
 
 def test_what_cannot_be_streamed_says_so(data):
     X, y, e = data
-    rows = ArraySource(X)
+    rows = ArrayRows(X)
     with pytest.raises(ValueError, match="needs rows in memory"):
         ISRClassifier(head=RidgeClassifier()).fit(rows, y, environments=e)
     with pytest.raises(ValueError, match="needs rows in memory"):
-        ISRClassifier(rank_test="permutation").fit(rows, y, environments=e)
+        ISRClassifier(n_spurious="permutation").fit(rows, y, environments=e)
     with pytest.raises(ValueError, match=r"y has shape \(3,\), but X has 1500 rows"):
         ISRClassifier().fit(rows, y[:3], environments=e)
     clf = ISRClassifier().fit(rows, y, environments=e)
     with pytest.raises(ValueError, match="X has 2 features, but ISRClassifier is expecting 6"):
-        clf.predict(ArraySource(X, columns=[0, 1]))
+        clf.predict(ArrayRows(X, columns=[0, 1]))
     holes = X.copy()
     holes[700, 2] = np.nan
     with pytest.raises(ValueError, match="feature 2 holds NaN"):
-        ISRClassifier().fit(ArraySource(holes), y, environments=e)
+        ISRClassifier().fit(ArrayRows(holes), y, environments=e)
     with pytest.raises(ValueError, match="NaN or infinity in row 700"):
-        clf.predict(ArraySource(holes))
+        clf.predict(ArrayRows(holes))
 
 
 def test_moments_read_each_row_once(data):
     X, y, e = data
     read = []
 
-    class Watched(ArraySource):
+    class Watched(ArrayRows):
         def __getitem__(self, rows):
             read.append(rows.indices(len(self))[:2])
             return super().__getitem__(rows)
 
-    Moments.from_data(Watched(X), y, e)
+    cell_moments(Watched(X), y, e)
     assert [stop for _, stop in read[:-1]] == [start for start, _ in read[1:]]
     assert (read[0][0], read[-1][1]) == (0, N)
 

@@ -69,7 +69,7 @@ USABLE = {
 
 @pytest.mark.parametrize(("y", "known", "more", "notes"), USABLE.values(), ids=USABLE)
 def test_classes_that_cannot_be_compared_are_left_out(y, known, more, notes):
-    asked = {"C": 0.01, "class_weight": "balanced"}
+    asked = {"C": 0.01, "weights": "class"}
     known = np.array(known, dtype=object)
     parameters, environments, left_out = _usable(np.array(y), known, asked)
     assert parameters == asked | more

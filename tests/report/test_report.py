@@ -124,7 +124,7 @@ class TestHonesty:
 
     def test_rows_that_chose_the_settings_are_named_as_such(self):
         train, held_out = gaussian(), gaussian(1)
-        search = ISRClassifierCV(n_spurious=[1, 2], scale=0.0, C=1.0, weighting=None)
+        search = ISRClassifierCV(n_spurious=[1, 2], scale=0.0, C=1.0, weights=None)
         search.fit(train[0], train[1], environments=train[2], validation=held_out)
         page = words(make_report(search, train, held_out, chosen=True).html())
         assert "they chose its settings" in page
@@ -254,7 +254,7 @@ class TestInput:
         [
             ISRClassifier("cov", n_spurious=1),
             ISRClassifier("joint", head="lda", scale=0.5),
-            ISRClassifier(variant="paper", n_spurious=1, class_weight="balanced"),
+            ISRClassifier(variant="paper", n_spurious=1, weights="class"),
             ISRClassifier(head=(np.ones((1, 5)), np.zeros(1))),
             ISRClassifier(n_spurious=0),
             ISRClassifier(n_spurious=4, method="cov"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from isrlearn.core import Moments
+from isrlearn.engine import cell_moments
 from isrlearn.torch import extract_features, torch_moments
 
 
@@ -50,27 +50,27 @@ def linear(d, dtype=torch.float32):
 @pytest.mark.parametrize(("order", "pooled"), [(1, False), (2, False), (2, True)])
 def test_streamed_is_batch(order, pooled, size):
     X, y, e = rows()
-    expected = Moments.from_data(X, y, names(e), order=order, pooled=pooled)
+    expected = cell_moments(X, y, names(e), order=order, pooled=pooled)
     assert_same(summed(X, y, e, size, order=order, pooled=pooled), expected)
 
 
 def test_all_environments_known():
     X, y, e = rows()
     e = abs(e)
-    assert_same(summed(X, y, e, 50), Moments.from_data(X, y, e))
+    assert_same(summed(X, y, e, 50), cell_moments(X, y, e))
 
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_regression_targets_are_last_columns(pooled):
     X, _, e = rows()
     y = X[:, 0] - X[:, 1]
-    expected = Moments.from_data(X, None, names(e), targets=y, pooled=pooled)
+    expected = cell_moments(X, None, names(e), targets=y, pooled=pooled)
     assert_same(summed(X, y, e, 64, task="regression", pooled=pooled), expected)
 
 
 def test_far_from_the_origin_no_digits_are_lost():
     X, y, e = rows(offset=1e6)
-    near = Moments.from_data(X - 1e6, y, names(e))
+    near = cell_moments(X - 1e6, y, names(e))
     far = summed(X, y, e, 50)
     np.testing.assert_allclose(far.scatter, near.scatter, atol=1e-7 * near.scatter.max())
 
@@ -78,7 +78,7 @@ def test_far_from_the_origin_no_digits_are_lost():
 def test_single_precision_is_summed_in_double():
     X, y, e = rows()
     X = X.astype(np.float32)
-    assert_same(summed(X, y, e, 50), Moments.from_data(X.astype(float), y, names(e)))
+    assert_same(summed(X, y, e, 50), cell_moments(X.astype(float), y, names(e)))
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -96,9 +96,9 @@ def test_of_a_network(network, samples, loader, task):
     features = extract_features(model, data)
     X = features.X.astype(float)
     if task == "regression":
-        expected = Moments.from_data(X, None, features.environments, targets=features.y)
+        expected = cell_moments(X, None, features.environments, targets=features.y)
     else:
-        expected = Moments.from_data(X, features.y, features.environments)
+        expected = cell_moments(X, features.y, features.environments)
     assert_same(torch_moments(model, data, task=task), expected)
 
 

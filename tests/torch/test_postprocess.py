@@ -125,7 +125,7 @@ def test_it_exports_and_compiles(network, samples, loader):
 def test_a_permutation_test_reads_the_features(network, samples, loader):
     data = loader(samples(n=120))
     for head in ("refit", "adapt"):
-        patched = postprocess(network(), data, head=head, rank_test="permutation")
+        patched = postprocess(network(), data, head=head, n_spurious="permutation")
         assert not torch.equal(patched.fc.weight, network().fc.weight)
 
 
@@ -136,7 +136,7 @@ def test_weights_reach_the_head(network, samples, loader, head):
     x, y, e = x[keep], y[keep], e[keep]
     features = extract_features(network(), loader((x, y, e)))
     X = features.X.astype(float) if head == "lda" else features.X
-    for option in ({"class_weight": "balanced"}, {"group_weight": "balanced"}):
+    for option in ({"weights": "class"}, {"weights": "group"}):
         patched = postprocess(network(), loader((x, y, e)), head=head, n_spurious=1, **option)
         estimator = ISRClassifier(
             n_spurious=1, head="lda" if head == "lda" else "logistic", **option

@@ -49,12 +49,11 @@ SETTINGS = tables.options(
     option("--n-spurious", type=COUNT, help="Directions to remove, or a test. [default: auto]"),
     option("--scale", type=float, help="Share of them to keep, 0 to 1. [default: 0]"),
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
-    option("--condition-on", metavar="CLASS", help="Compare the means of this class only."),
+    option("--level", type=float, help="Level of the rank test. [default: 0.01]"),
     option("--variant", type=Choice(["pooled", "paper"]), help="[default: pooled]"),
     option("--head", type=Choice(["logistic", "lda", "ridge"]), help="[default: logistic, ridge]"),
-    option("--C", "C", type=float, help="Inverse penalty of the logistic head. [default: 1]"),
+    option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 1]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
-    option("--shrinkage", type=float, help="Shrinkage of the lda head, 0 to 1. [default: 0]"),
     option("--weights", type=WEIGHTS, help="Weight every class, or every group, the same."),
 )
 
@@ -239,32 +238,16 @@ def parameters(
     """Parameters of an estimator, or of its search, from the values of `SETTINGS`."""
     given = {name: value for name, value in settings.items() if value is not None}
     weights = given.pop("weights", None)
-    if given.get("n_spurious") == "permutation":
-        given |= {"n_spurious": "auto", "rank_test": "permutation"}
     if given.get("n_components") == "none":
         given["n_components"] = None
     for name in given:
         if name not in signature(kind).parameters:
             raise ValueError(f"{name} is not a setting of a {task}")
-    if "condition_on" in given:
-        given["condition_on"] = _class_named(given["condition_on"], y)
     if weights == "class" and task == "regression":
         raise ValueError("a regression has no classes to weight; use --weights group or none")
-    if weights is not None and searching:
-        given["weighting"] = None if weights == "none" else weights
-    elif weights in ("class", "group"):
-        given[f"{weights}_weight"] = "balanced"
+    if weights is not None:
+        given["weights"] = None if weights == "none" else weights
     return given
-
-
-def _class_named(text: str, y: NDArray) -> Any:
-    """The class that is written so."""
-    from isrlearn.core.labels import encode
-
-    names = {str(name): name for name in encode(y)[0].tolist()}
-    if text not in names:
-        raise ValueError(f"{text!r} is not a class; the classes are {list(names)}")
-    return names[text]
 
 
 def _fit_by_dask(

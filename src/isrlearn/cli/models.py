@@ -266,11 +266,11 @@ def _fitted_on(estimator: Any, table: Table) -> bool:
     """Whether a table has the moments of the rows that an estimator was fitted on."""
     import numpy as np
 
-    from isrlearn.core.moments import Moments
+    from isrlearn.engine import cell_moments
 
     X, y, environments = tables.data_of(table)
     labels = y if hasattr(estimator, "classes_") else None
-    found = Moments.from_data(X, labels, environments, order=1)
+    found = cell_moments(X, labels, environments, order=1)
     mine = estimator.moments_
     if not np.array_equal(found.count, mine.count):
         return False

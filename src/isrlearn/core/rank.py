@@ -210,8 +210,11 @@ def _trace_p_value(statistic: float, p: int, q: int, dof: float) -> float:
 
 def _covariance_p_value(statistic: float, p: int, cell: NDArray) -> float:
     """Upper tail of the summed squared covariance shifts under equal Gaussian covariances."""
-    total = np.broadcast_to(cell.sum(axis=1, keepdims=True), cell.shape)[cell > 0]
-    cell = cell[cell > 0]
+    total = np.broadcast_to(cell.sum(axis=1, keepdims=True), cell.shape)
+    compared = (cell > 0) & (cell < total)  # the only covariance of a class is its mean
+    if not compared.any():
+        return 1.0
+    cell, total = cell[compared], total[compared]
     share = cell / total
     a, t = cell / 2, total / 2
     # E tr(B²) of the matrix beta B = share · S̄^(-1/2) S S̄^(-1/2), by zonal polynomials.

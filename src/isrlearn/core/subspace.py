@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -195,7 +195,7 @@ def mean_subspace(
     _, s, Vt = np.linalg.svd(shifts @ coordinates.factor, full_matrices=False)
     p = moments.n_features
     rank, test = tested(n_spurious, lambda: mean_rank_of(s**2, p, moments, picked, level=level))
-    rank = min(rank, limit, np.count_nonzero(s > s[:1] * NEGLIGIBLE))
+    rank = min(rank, limit, int(np.count_nonzero(s > s[:1] * NEGLIGIBLE)))
     return oblique(Vt[:rank].T, coordinates, s**2, test)
 
 
@@ -263,7 +263,7 @@ def regression_subspace(
     return mean_subspace(moments, n_spurious, variant=variant, level=level)
 
 
-def _centred(moments: Moments, k: int) -> NDArray:
+def _centred(moments: Moments, k: Any) -> NDArray:
     """Unweighted deviations of a class's cell means from their average, one row per cell."""
     mean = moments.mean[k][moments.count[k] > 0]
     return mean - mean.mean(axis=0) if len(mean) else mean

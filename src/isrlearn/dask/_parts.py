@@ -15,8 +15,8 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.rows import Rows
 from isrlearn.dask._run import computed
+from isrlearn.engine.rows import Rows
 
 #: Bytes of features, as float64, that a task takes before its sums are handed on: at least, so that
 #: tasks are worth their scheduling, and at most, whatever its sums take.
@@ -26,7 +26,7 @@ MOST_BYTES = 1 << 30
 FILE_ROWS = 1 << 17
 
 
-class Sample(NamedTuple):
+class Part(NamedTuple):
     """Rows in memory: features, labels, environments and, unless all are one, weights."""
 
     X: Any  # (b, d), or Rows
@@ -51,14 +51,17 @@ class Parts:
     dtype : dtype
         Of the features: float32 only if all of them are.
     feature_names : tuple of str or None
+    weighted : bool
+        Whether rows have sample weights.
     """
 
     parts: list[Any] = field(repr=False)
     lengths: Sequence[int] = field(repr=False)
-    read: Callable[[Any], Sample] = field(repr=False)
+    read: Callable[[Any], Part] = field(repr=False)
     n_features: int
     dtype: np.dtype
     feature_names: tuple[str, ...] | None = None
+    weighted: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -89,14 +92,14 @@ def task_bytes(d: int) -> int:
     return max(LEAST_BYTES, min(MOST_BYTES, 4 * 8 * 8 * d * d))
 
 
-def joined(samples: list[Sample]) -> list[Sample]:
+def joined(samples: list[Part]) -> list[Part]:
     """The samples as one; as they are, where labels of two of them are of different kinds."""
     kinds = {(s.y.dtype.kind, s.environments is None or s.environments.dtype.kind) for s in samples}
     if len(samples) < 2 or len(kinds) > 1:
         return samples
     X, *labels = zip(*samples, strict=True)
     whole: list[Any] = [None if one[0] is None else np.concatenate(one) for one in labels]
-    return [Sample(_Joined(X), *whole)]
+    return [Part(_Joined(X), *whole)]
 
 
 def parts_of(X: Any, y: Any, environments: Any, sample_weight: Any, features: Any) -> Parts:
@@ -132,7 +135,8 @@ def _of_array(X: Any, y: Any, environments: Any, sample_weight: Any) -> Parts:
         (chunk, *(None if v is None else v[end - size : end] for v in kept.values()))
         for chunk, size, end in zip(rows, X.chunks[0], ends, strict=True)
     ]
-    return Parts(parts, X.chunks[0], _read_chunk, d, _float(X.dtype))
+    weighted = sample_weight is not None
+    return Parts(parts, X.chunks[0], _read_chunk, d, _float(X.dtype), weighted=weighted)
 
 
 def _labels(values: Any, name: str, n: int) -> NDArray | None:
@@ -145,12 +149,12 @@ def _labels(values: Any, name: str, n: int) -> NDArray | None:
     return array
 
 
-def _read_chunk(part: Any) -> Sample:
+def _read_chunk(part: Any) -> Part:
     X, y, environments, weight = part
     labels = np.zeros(len(X)) if y is None else y
     weight = None if weight is None else weight.astype(float)
     # What came over a wire begins anywhere: rows are gathered many times slower from there.
-    return Sample(np.require(X, requirements="A"), labels, environments, weight)
+    return Part(np.require(X, requirements="A"), labels, environments, weight)
 
 
 def _of_frame(frame: Any, y: Any, environments: Any, sample_weight: Any, features: Any) -> Parts:
@@ -174,12 +178,13 @@ def _of_frame(frame: Any, y: Any, environments: Any, sample_weight: Any, feature
     kinds = {_float(frame[name].dtype) for name in wanted}
     dtype = kinds.pop() if len(kinds) == 1 else np.dtype(np.float64)
     names = tuple(map(str, wanted))
-    return Parts(parts, lengths, _read_frame, len(wanted), dtype, names)
+    weighted = sample_weight is not None
+    return Parts(parts, lengths, _read_frame, len(wanted), dtype, names, weighted)
 
 
-def _read_frame(part: Any) -> Sample:
+def _read_frame(part: Any) -> Part:
     frame, wanted, y, environments, weight = part
-    return Sample(
+    return Part(
         frame[wanted].to_numpy(),
         np.zeros(len(frame)) if y is None else frame[y].to_numpy(),
         None if environments is None else frame[environments].to_numpy(),
@@ -224,16 +229,16 @@ def _float(dtype: Any) -> np.dtype:
     return np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
 
-def _read_file(part: Any) -> Sample:
+def _read_file(part: Any) -> Part:
     path, spec, name, start, stop = part
     table = _kept_table(path, spec, name)
     rows = slice(start, stop)
     y = np.zeros(stop - start) if table.y is None else table.y[rows]
     environments = None if table.environments is None else table.environments[rows]
     if not isinstance(table.X, Rows):
-        return Sample(np.asarray(table.X[rows]), y, environments, None)
+        return Part(np.asarray(table.X[rows]), y, environments, None)
     # Rows of Parquet remember where they are: no two tasks may share them.
-    return Sample(_Window(copy(table.X), start, stop), y, environments, None)
+    return Part(_Window(copy(table.X), start, stop), y, environments, None)
 
 
 @lru_cache(maxsize=2)

@@ -73,20 +73,12 @@ def parameters(diagnosis: Diagnosis) -> dict[str, Any]:
         return {"missing_environments": "single"}
     found: dict[str, Any] = {"n_spurious": diagnosis.n_spurious}
     if diagnosis.n_spurious == 0:
-        if diagnosis.cells.condition_on is not None:
-            found["condition_on"] = diagnosis.cells.condition_on
         return found
     if diagnosis.task == "classification":
         method = diagnosis.method
         if method == "mean" and len(diagnosis.cells.compared_classes) > 2:
             method = "multiclass"
         found = {"method": method, **found}
-        if diagnosis.cells.condition_on is not None:
-            found["condition_on"] = diagnosis.cells.condition_on
-        elif method == "cov" and diagnosis.covariances is not None:
-            compared = diagnosis.covariances.compared
-            if len(compared) < len(diagnosis.cells.classes):
-                found["condition_on"] = compared[0]
     if diagnosis.n_components is not None:
         found["n_components"] = diagnosis.n_components
     return found | _weights(diagnosis)
@@ -101,4 +93,4 @@ def _weights(diagnosis: Diagnosis) -> dict[str, str]:
     for weight in ("class", "group"):
         if notably_better(scores[weight], scores[best]):
             best = weight
-    return {} if best is None else {f"{best}_weight": "balanced"}
+    return {} if best is None else {"weights": best}

@@ -56,7 +56,7 @@ class Cells:
     >>> import numpy as np
     >>> from isrlearn.core import Moments
     >>> y, e = np.array([0, 0, 1, 1]), np.array(["land", "sea", "land", "land"])
-    >>> cells = Cells.of(Moments.from_data(np.eye(4), y, e))
+    >>> cells = Cells.of(cell_moments(np.eye(4), y, e))
     >>> cells.empty, cells.single_class
     ((Cell(label=1, environment='sea', n=0),), (Cell(label=0, environment='sea', n=1),))
     """

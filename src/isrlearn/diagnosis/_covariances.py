@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isrlearn.core.labels import Cells
+from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
-from isrlearn.core.permutation import permutation_rank
 from isrlearn.core.rank import RankTest, covariance_rank, joint_rank
 from isrlearn.core.shifts import covariance_shifts
 from isrlearn.core.whiten import ROWS_PER_CELL_FEATURE
 from isrlearn.diagnosis._cells import Cell
 from isrlearn.diagnosis._frame import Frame
 from isrlearn.diagnosis._value import label
+from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.permutation import permutation_rank
 
 #: Most coordinates whose covariances are compared: the search among more is slow.
 MOST_COMPARED = 100
@@ -207,10 +210,8 @@ def _permuted(frame: Frame, classes: NDArray, method: str, level: float, seed: i
     """The test by permutation, on the rows of the frame."""
     used = np.isin(frame.classes, classes)
     return permutation_rank(
-        frame.rows[used],
-        frame.classes[used],
-        frame.environments[used],
-        method=method,
+        Sample(frame.rows[used], Cells.of(frame.classes[used], frame.environments[used])),
+        METHODS[method],
         level=level,
         n_permutations=max(199, int(np.ceil(2 / level - 1))),
         random_state=seed,

@@ -32,6 +32,7 @@ from isrlearn.diagnosis._needs import requirements
 from isrlearn.diagnosis._stability import stability
 from isrlearn.diagnosis._target import target_shift
 from isrlearn.diagnosis._unseen import unseen_score
+from isrlearn.engine import cell_moments
 
 #: Share of what can be told about labels that a removal must leave to be worth recommending.
 _KEPT = 0.25
@@ -118,7 +119,7 @@ class _Data:
     def of(
         cls, X: NDArray, classes: NDArray | None, target: NDArray | None, environments: NDArray
     ) -> _Data:
-        moments = Moments.from_data(X, classes, environments, pooled=True)
+        moments = cell_moments(X, classes, environments, pooled=True)
         if moments.dof < 1:
             raise ValueError(
                 f"the {int(moments.count.sum())} rows with an environment are in as many cells, "
@@ -149,7 +150,7 @@ def _checked(X: Any, y: Any, environments: Any, task: str) -> _Data:
     if task == "regression":
         return _Data.of(X, None, y.astype(float), environments)
     data = _Data.of(X, y, None, environments)
-    check.check_classes(data.moments)
+    check.check_classes(data.moments.classes, data.moments.class_count)
     return data
 
 

@@ -250,9 +250,9 @@ def _about_heads(d: Diagnosis, chosen: dict[str, Any]) -> Iterator[Finding]:
             "class-prior",
             f"The worst group, {_group(plain.worst_group)}, fails because the class is rare "
             f"({share[plain.worst_group[0]]:.0%} of the rows): worst-group accuracy is "
-            f"{plain.worst:.2f}, and {balanced.worst:.2f} with class_weight='balanced'.",
+            f"{plain.worst:.2f}, and {balanced.worst:.2f} with weights='class'.",
         )
-    if "group_weight" in chosen:
+    if chosen.get("weights") == "group":
         grouped = scores[removed, "group"]
         yield Finding(
             "group-weights",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from isrlearn.core.moments import Moments
 from isrlearn.diagnosis._frame import Frame
 from isrlearn.diagnosis._stability import SHIFTS, leading
+from isrlearn.engine import cell_moments
 
 QUARTERS = 4
 #: Entries of all cells' scatters up to which they are kept although the method needs none.
@@ -77,7 +78,7 @@ def _quarters(frame: Frame, rng: np.random.Generator) -> NDArray[np.intp]:
 
 def _moments(frame: Frame, rows: NDArray, per_cell: bool) -> Moments:
     """Moments of some of the rows, with all classes and environments whether seen or not."""
-    found = Moments.from_data(
+    found = cell_moments(
         frame.rows[rows], frame.classes[rows], frame.environments[rows], pooled=not per_cell
     )
     K, E = frame.moments.count.shape

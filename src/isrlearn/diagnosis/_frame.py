@@ -15,6 +15,7 @@ from isrlearn.core.moments import Moments
 from isrlearn.core.rank import mean_rank
 from isrlearn.core.shifts import mean_shifts
 from isrlearn.core.whiten import Whitening, reliable_coordinates
+from isrlearn.engine import cell_moments
 
 #: Most coordinates that are looked at, whatever the number of features.
 MOST_COORDINATES = 200
@@ -111,7 +112,7 @@ class Frame:
         """Moments with a scatter a cell of all the rows in these coordinates."""
         parts = [slice(i, i + MOST_ROWS) for i in range(0, len(X), MOST_ROWS)]
         each = (
-            Moments.from_data(_mapped(X[s], self.center, self.factor), y[s], environments[s])
+            cell_moments(_mapped(X[s], self.center, self.factor), y[s], environments[s])
             for s in parts
         )
         return reduce(add, each)

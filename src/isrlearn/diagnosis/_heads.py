@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.logistic import fit_logistic
 from isrlearn.diagnosis._folds import Fold
 from isrlearn.diagnosis._frame import Frame
 from isrlearn.diagnosis._information import removed
 from isrlearn.diagnosis._value import label
+from isrlearn.engine import fit_logistic
 
 WEIGHTS = (None, "class", "group")
 #: Ratio of weights up to which they are taken for equal.
@@ -118,7 +118,9 @@ def predicted(
     rows = removed(np.concatenate([frame.rows[train], frame.other_rows]), basis)
     codes = np.concatenate([frame.classes[train], frame.other_classes])
     weight = np.concatenate([weights[0][train], weights[1]])
-    fit = fit_logistic(rows, codes, 1.0, n_classes=K, weight=weight / weight.mean(), tol=_TOLERANCE)
+    fit = fit_logistic(
+        rows, codes, penalty=1.0, n_classes=K, weight=weight / weight.mean(), tol=_TOLERANCE
+    )
     scores = removed(frame.rows[test], basis) @ fit.coef.T + fit.intercept
     return (scores[:, 0] > 0).astype(np.intp) if K == 2 else scores.argmax(axis=1)
 

@@ -87,6 +87,7 @@ def column_squares(
     total = np.zeros(X.shape[1])
     for rows, block in row_blocks(X, max(_FEWEST, _BLOCK_BYTES // (4 * X.shape[1]))):
         Z = centred(block)
-        Z = Z if weight is None else Z * np.sqrt(weight[rows, None]).astype(Z.dtype)
+        Z = Z.astype(np.float64)  # squares of float32 features may be out of its range
+        Z = Z if weight is None else Z * np.sqrt(weight[rows, None])
         total += np.einsum("ij,ij->j", Z, Z)
     return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -69,8 +70,8 @@ class LogisticLoss:
         Classes 0, …, K−1.
     weight : ndarray of shape (n,), optional
         Weights of the rows.
-    coordinates : Coordinates, optional
-        From the rows to z; default: the rows themselves.
+    coordinates : callable, optional
+        From rows to z; default: the rows themselves.
 
     Examples
     --------
@@ -86,7 +87,7 @@ class LogisticLoss:
         X: Any,
         codes: NDArray,
         weight: NDArray | None = None,
-        coordinates: Coordinates | None = None,
+        coordinates: Callable[[NDArray], NDArray] | None = None,
     ) -> None:
         self.X, self.codes, self.weight, self.coordinates = X, codes, weight, coordinates
 
@@ -168,7 +169,7 @@ def fit_logistic(
     start : LogisticFit, optional
         Where to begin, for example a fit with another penalty.
     tol : float, optional
-        Gradient norm to reach; default: 1e-6 for float32 rows, else 1e-9.
+        Gradient norm to reach; default: 1e-6 for float32 rows, else 1e-11.
     max_passes : int, default=1000
 
     Examples
@@ -183,7 +184,7 @@ def fit_logistic(
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
     count = np.bincount(codes, w, n_classes).astype(float)
     if tol is None:
-        tol = 1e-6 if X.dtype == np.float32 else 1e-9
+        tol = 1e-6 if X.dtype == np.float32 else 1e-11
     n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.n_coordinates
     whitened = coordinates is not None and coordinates.linear.ndim == 2
     if n * p * 8 > _COPY_BYTES:
@@ -241,7 +242,7 @@ def minimise(
     penalty: float,
     metric: tuple[NDArray, NDArray, float] | None,
     start: LogisticFit | None = None,
-    tol: float = 1e-9,
+    tol: float = 1e-11,
     max_passes: int = 1000,
 ) -> LogisticFit:
     """Minimiser of a summed loss of rows in p coordinates, with an isotropic penalty.
@@ -264,10 +265,11 @@ def minimise(
     # Curvature of the mean loss along scores, as if every row had the class frequencies.
     bend = (1.0 - share @ share) / (2.0 if m == 1 else m - 1)
     vectors, values, rest = (np.zeros((p, 0)), np.zeros(0), total) if metric is None else metric
-    scale, other = (
-        1.0 / np.sqrt(np.maximum(bend * v + penalty, 1e-12 * total) / total)
-        for v in (values, np.float64(rest))
-    )
+    curvature = bend * np.append(values, rest) + penalty
+    # Directions without rows and without a penalty stay as they are.
+    curvature[curvature <= 1e-13 * curvature.max()] = np.inf
+    root = np.sqrt(total / curvature)
+    scale, other = root[:-1], root[-1]
     level, passes = 1.0 / np.sqrt(bend), 0
 
     def scaled(A: NDArray) -> NDArray:
@@ -309,4 +311,7 @@ def minimise(
             break
         theta, gradient, norm = candidate, slope, float(np.linalg.norm(slope))
     coef, b = base + scaled(theta[m:].reshape(m, p)), base_b + level * theta[:m]
+    if m > 1:
+        # Scores of all classes may be shifted together; their coefficients sum to zero.
+        coef, b = coef - coef.mean(axis=0), b - b.mean()
     return LogisticFit(coef, b, norm <= max(tol, _CONVERGED), passes, norm)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import sparse
 
 from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
@@ -14,8 +15,9 @@ from isrlearn.engine.rows import block_length, row_blocks
 #: Numbers centred and summed at a time: they stay in the cache. Float32 rows are at most so many,
 #: before their sum goes on in float64; with fewer features float32 saves nothing.
 _PART, _PART_ROWS, _NARROW = 1 << 16, 256, 64
-#: Rows whose average is the first guess of a mean.
-_GLANCE = 32
+#: Rows whose average is the first guess of a mean, and the distance of a mean from the origin, in
+#: standard deviations, beyond which sums of rows as they are would lose digits.
+_GLANCE, _FAR = 32, 8.0
 #: Rank-one terms of Chan's merge that are collected before their product is added to a scatter.
 _PENDING = 64
 #: Mean square of a float32 column below which some of its squares have too few digits.
@@ -73,13 +75,18 @@ def cell_moments(
     >>> moments.count.tolist(), moments.mean[0, 0].tolist()
     ([[2.0], [1.0]], [1.0, 1.0])
     """
+    _check_reading(order, chunk_size)
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    cells = Cells.of(np.zeros(len(X), dtype=int) if y is None else y, environments)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    _check_rows(X.shape[0], cells.k, cells.e, weight)
     return sum_cells(
         X,
-        Cells.of(y, environments),
+        cells,
         order=order,
         pooled=pooled,
         targets=targets,
-        weight=sample_weight,
+        weight=weight,
         chunk_size=chunk_size,
     )
 
@@ -91,23 +98,19 @@ def sum_cells(
     order: int = 2,
     pooled: bool = False,
     targets: ArrayLike | None = None,
-    weight: ArrayLike | None = None,
+    weight: NDArray | None = None,
     chunk_size: int | None = None,
 ) -> Moments:
-    """`cell_moments` of rows whose class and environment are encoded already."""
-    _check_reading(order, chunk_size)
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    """`cell_moments` of checked rows whose class and environment are encoded already."""
     n, d = X.shape
     classes, class_codes, names, codes = cells.classes, cells.k, cells.environments, cells.e
-    weight = None if weight is None else np.asarray(weight, dtype=float)
-    _check_rows(n, class_codes, codes, weight)
     extra = None if targets is None else np.asarray(targets).reshape(n, -1)
     K, E, width = len(classes), len(names), d + (0 if extra is None else extra.shape[1])
     # One slot per cell; the rows of class k without an environment go to slot K·E + k.
     slots = np.where(codes < 0, K * E + class_codes, class_codes * E + codes)
     slots = slots.astype(np.int16 if K * E + K < 2**15 else np.intp)  # int16 sorts in linear time
     target = np.repeat([0, 1], [K * E, K]) if pooled else np.arange(K * E + K)
-    n_scatters = 0 if order == 1 else 2 if pooled else len(target)
+    n_scatters = None if order == 1 else 2 if pooled else len(target)
     sums = _SlotSums(target, width, n_scatters)
     for rows, block in row_blocks(X, chunk_size or max(block_length(d), 64 * K * E)):
         if extra is not None:
@@ -143,17 +146,17 @@ class _SlotSums:
     target : ndarray of int of shape (S,)
         Scatter that each slot belongs to. Slots with the same target follow each other.
     d : int
-    n_scatters : int
-        0 to keep means only.
+    n_scatters : int or None
+        None to keep means only.
     """
 
-    def __init__(self, target: NDArray, d: int, n_scatters: int) -> None:
+    def __init__(self, target: NDArray, d: int, n_scatters: int | None) -> None:
         self.count = np.zeros(len(target))
         self.mean = np.zeros((len(target), d))
         self._target = target
-        self._scatter = np.zeros((n_scatters, d, d)) if n_scatters else None
-        # Rank-one terms to be added to each scatter, and to be subtracted from it.
-        self._pending: dict[tuple[int, bool], list[NDArray]] = {}
+        self._scatter = None if n_scatters is None else np.zeros((n_scatters, d, d))
+        # Vectors whose outer products are yet to be added to each scatter.
+        self._pending: dict[int, list[NDArray]] = {}
         self._memory = np.empty((0, d))
 
     def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
@@ -163,53 +166,70 @@ class _SlotSums:
             block, slots, weight = block[keep], slots[keep], weight[keep]
         if block.dtype != np.float32 or block.shape[1] < _NARROW:
             block = block.astype(np.float64, copy=False)
+        if self._scatter is None:
+            self._add_means(block, slots, weight)
+        elif len(block):
+            self._add_products(block, slots, weight, self._scatter)
+
+    def _add_products(
+        self, block: NDArray, slots: NDArray, weight: NDArray | None, scatter: NDArray
+    ) -> None:
+        """Merge counts, means and scatters."""
         # Memory that is used again: new pages would cost as much as the work on them.
         if self._memory.dtype != block.dtype or len(self._memory) < len(block):
             self._memory = np.empty(block.shape, dtype=block.dtype)
         order, length = np.argsort(slots, kind="stable"), np.bincount(slots)
         ends, present = np.cumsum(length), np.flatnonzero(length)
         starts = ends - length
-        for slot in present:
+        for slot in present.tolist():
             where = slice(starts[slot], ends[slot])
             w = None if weight is None else weight[order[where]]
-            keep = self._scatter is not None
-            self._merge(slot, *_centred(block, order[where], w, self._memory[where], keep))
-        if self._scatter is None:
-            return
+            self._merge(slot, *_centred(block, order[where], w, self._memory[where]))
         for target in np.unique(self._target[present]):
             # Sorted rows of the slots of one scatter are contiguous: one product for all of them.
             mine = present[self._target[present] == target]
-            self._scatter[target] += _gram(self._memory[starts[mine[0]] : ends[mine[-1]]])
+            scatter[target] += _gram(self._memory[starts[mine[0]] : ends[mine[-1]]])
 
-    def _merge(self, slot: int, count: float, origin: NDArray, step: NDArray) -> None:
-        """Merge rows with the mean ``origin + step`` that are multiplied as deviations from origin.
+    def _add_means(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
+        """Merge counts and means, without sorting the rows."""
+        (n, d), S = block.shape, len(self.count)
+        if not n:
+            return
+        origin, distance = _rough_mean(block, np.arange(n))
+        if (distance > _FAR).any():
+            block = block - origin
+        else:
+            origin = np.zeros(d)
+        # Column i of the indicator adds row i to the sum of its slot. Every few rows have sums of
+        # their own, which float64 then adds up.
+        segment = max(_PART_ROWS, 8 * S)
+        place = (np.arange(n) // segment * S + slots).astype(np.int32)
+        w = np.ones(n) if weight is None else weight
+        entries = (w.astype(block.dtype), place, np.arange(n + 1, dtype=np.int32))
+        indicator = sparse.csc_array(entries, shape=(-(-n // segment) * S, n))
+        sums = (indicator @ block).reshape(-1, S, d)
+        total, count = sums.sum(axis=0, dtype=np.float64), np.bincount(slots, w, S)
+        for slot in np.flatnonzero(count).tolist():
+            self._merge(slot, count[slot], origin + total[slot] / count[slot])
 
-        Chan's update adds one rank-one term for the two means, and subtracts one for the step.
-        """
-        seen, mean = self.count[slot], origin + step
-        move, share = mean - self.mean[slot], count / (seen + count)
-        if seen:
-            self._defer(slot, np.sqrt(seen * share) * move, subtract=False)
-        self._defer(slot, np.sqrt(count) * step, subtract=True)
+    def _merge(self, slot: int, count: float, mean: NDArray) -> None:
+        """Merge the count and the mean of new rows of a slot: Chan's update."""
+        seen, move = self.count[slot], mean - self.mean[slot]
+        share = count / (seen + count)
         # The first mean is taken as it is: a difference from zero would lose digits.
         self.mean[slot] = self.mean[slot] + share * move if seen else mean
         self.count[slot] += count
-
-    def _defer(self, slot: int, vector: NDArray, *, subtract: bool) -> None:
-        """Collect rank-one terms: one product of many is far cheaper than many of one."""
-        if self._scatter is None:
-            return
-        terms = self._pending.setdefault((self._target[slot], subtract), [])
-        terms.append(vector)
-        if len(terms) == _PENDING:
-            self._settle()
+        if seen and self._scatter is not None:
+            # One product of many vectors is far cheaper than a product of each.
+            terms = self._pending.setdefault(self._target[slot], [])
+            terms.append(np.sqrt(seen * share) * move)
+            if len(terms) == _PENDING:
+                self._settle()
 
     def _settle(self) -> None:
         """Add the collected terms to the scatters."""
-        if self._scatter is not None:
-            for (target, subtract), terms in self._pending.items():
-                product = _gram(np.array(terms))
-                self._scatter[target] += -product if subtract else product
+        for target, terms in self._pending.items():
+            self._scatter[target] += _gram(np.array(terms))  # type: ignore[index]
         self._pending.clear()
 
     @property
@@ -220,27 +240,30 @@ class _SlotSums:
 
 
 def _centred(
-    block: NDArray, rows: NDArray, weight: NDArray | None, out: NDArray, keep: bool
-) -> tuple[float, NDArray, NDArray[np.float64]]:
-    """Write deviations of some rows from a first guess of their mean, times root weights, to `out`.
-
-    Returns the rows' weight, the guess, and how far their mean lies from it.
-    """
-    # Relative to one of the rows: equal values then have a mean that is exact to the last bit.
-    n, first = len(rows), block[rows[0]]
-    origin = first + (block[rows[:: -(-n // _GLANCE)]] - first).mean(axis=0)
+    block: NDArray, rows: NDArray, weight: NDArray | None, out: NDArray
+) -> tuple[float, NDArray[np.float64]]:
+    """Weight and mean of some rows; `out` becomes their deviations, times root weights."""
+    n, origin = len(rows), _rough_mean(block, rows)[0]
     total, w = np.zeros(block.shape[1]), np.ones(n) if weight is None else weight
     length = max(32, min(_PART // block.shape[1], _PART_ROWS if block.dtype == np.float32 else n))
     for start in range(0, n, length):
-        part = slice(start, min(start + length, n))
-        piece = out[part] if keep else out[: part.stop - start]
-        np.take(block, rows[part], axis=0, out=piece, mode="clip")
-        piece -= origin
-        total += w[part].astype(block.dtype) @ piece
-        if keep and weight is not None:
-            piece *= np.sqrt(w[part, None]).astype(block.dtype)
+        part = slice(start, start + length)
+        np.take(block, rows[part], axis=0, out=out[part], mode="clip")
+        out[part] -= origin
+        total += w[part].astype(block.dtype) @ out[part]
     count = float(w.sum())
-    return count, origin, total / count
+    out -= (total / count).astype(block.dtype)
+    if weight is not None:
+        out *= np.sqrt(w[:, None]).astype(block.dtype)
+    return count, origin + total / count
+
+
+def _rough_mean(block: NDArray, rows: NDArray) -> tuple[NDArray, NDArray]:
+    """Mean of a few of the given rows, in their precision, and its distance in deviations."""
+    some = block[rows[:: -(-len(rows) // _GLANCE)]]
+    # Relative to one of the rows: equal values then have a mean that is exact to the last bit.
+    mean = some[0] + (some - some[0]).mean(axis=0)
+    return mean, np.abs(mean) / np.maximum(some.std(axis=0), np.finfo(block.dtype).tiny)
 
 
 def _gram(rows: NDArray) -> NDArray:

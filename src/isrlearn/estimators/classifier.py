@@ -15,7 +15,7 @@ from isrlearn.estimators.linear import LinearScores, Streaming
 from isrlearn.estimators.pipeline import Settings, fit
 
 
-class ISRClassifier(LinearScores, Streaming, ClassifierMixin, BaseEstimator):
+class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     """Linear classifier that ignores what shifts between environments.
 
     Finds the directions along which the features of a class shift between environments, removes
@@ -149,11 +149,11 @@ class ISRClassifier(LinearScores, Streaming, ClassifierMixin, BaseEstimator):
             Frequency weights.
         """
         settings = self._settings()
-        X, y, cells, weight = check.check_rows(
+        rows, _, cells, weight = check.check_rows(
             self, X, y, environments, sample_weight, target=self._target
         )
         check.check_classes(cells.classes, np.bincount(cells.k, weight))
-        return fit(settings, Sample(X, cells, weight=weight)).store(self)
+        return fit(settings, Sample(rows, cells, weight=weight)).store(self)
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

@@ -166,7 +166,7 @@ class DFRClassifier(ClassifierMixin, BaseEstimator):
     def _groups(self, codes: NDArray, environments: ArrayLike | None) -> NDArray[np.intp]:
         """Index of each row's group, a class in an environment; no group is empty."""
         n = len(codes)
-        labels = check.check_environments(environments, n, self.missing_environments, part=True)
+        labels = check.check_environments(environments, n, self.missing_environments)
         names, places = encode(labels)
         unknown = int((places == MISSING).sum())
         if unknown:

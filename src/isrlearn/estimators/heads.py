@@ -246,6 +246,12 @@ def cell_weights(moments: Moments, weights: Any) -> tuple[NDArray, NDArray]:
         share = count.sum() / (np.count_nonzero(count) * np.where(count > 0, count, np.inf))
         return share, by_class
     if isinstance(weights, dict):
+        unknown = [name for name in weights if name not in moments.classes.tolist()]
+        if unknown:
+            raise ValueError(
+                f"weights has a class {unknown[0]!r} that y does not have; the classes are "
+                f"{moments.classes.tolist()}"
+            )
         by_class = compute_class_weight(weights, classes=moments.classes, y=moments.classes)
     return np.repeat(by_class[:, None], count.shape[1], axis=1), by_class
 
@@ -270,8 +276,8 @@ def fit_estimator(head: Any, problem: Problem) -> tuple[NDArray, NDArray]:
             "estimator for the removal to be folded into it"
         )
     _check_affine(fitted, Z[:_PROBES])
-    flat = np.ndim(fitted.coef_) == 1 or not is_classifier(fitted)
-    coef = np.ravel(fitted.coef_) if flat else fitted.coef_
+    regression = problem.sample.target is not None
+    coef = np.ravel(fitted.coef_) if regression else np.atleast_2d(fitted.coef_)
     return problem.coordinates.fold(coef, np.atleast_1d(fitted.intercept_))
 
 

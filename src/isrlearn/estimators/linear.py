@@ -66,7 +66,7 @@ class Streaming:
         accepted as in scikit-learn, and not needed.
         """
         settings, first = self._settings(), not hasattr(self, "moments_")
-        X, y, cells, weight = check.check_rows(
+        rows, target, cells, weight = check.check_rows(
             self,
             X,
             y,
@@ -76,7 +76,7 @@ class Streaming:
             reset=first,
             part=True,
         )
-        sample = Sample(X, cells, y if self._target == "numbers" else None, weight)
+        sample = Sample(rows, cells, target if self._target == "numbers" else None, weight)
         # How many rows the whole has is not known before its last part: keep a scatter.
         keep = "cell" if settings.keep(np.inf, sample.size[1]) == "cell" else "pooled"
         moments = sample.moments(keep)
@@ -92,6 +92,8 @@ class Streaming:
     def fit_moments(self, moments: Moments) -> Self:
         """Fit from moments computed elsewhere; of a regression with the target as last column."""
         d = moments.n_features - (self._target == "numbers")
+        if self._target == "classes":
+            check.check_classes(moments.classes, moments.class_count)
         check.know_features(self, d)
         return fit(self._settings(), MomentSample(moments, d)).store(self)
 
@@ -134,6 +136,7 @@ class LinearScores:
     classes_: NDArray
     coef_: NDArray
     intercept_: NDArray
+    _check_fitted: Callable[[], None]
 
     def decision_function(self, X: Any) -> NDArray:
         """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
@@ -165,7 +168,3 @@ class LinearScores:
         else:
             exact, probability = log_softmax(scores, axis=1), softmax(scores, axis=1)
         return np.log(probability, out=exact, where=probability > 0)
-
-    def _check_fitted(self) -> None:
-        """Raise unless there is a head."""
-        check_is_fitted(self, "coef_")

@@ -27,9 +27,7 @@ from isrlearn.core.whiten import (
 )
 from isrlearn.estimators.heads import (
     HEADS,
-    MomentSample,
     Problem,
-    Sample,
     cell_weights,
     fit_estimator,
 )
@@ -109,8 +107,8 @@ class Fitted:
     subspace: Subspace
     eraser: Eraser
     components: NDArray | None
-    coef: NDArray | None = None
-    intercept: NDArray | None = None
+    coef: Any = None
+    intercept: Any = None
 
     def store(self, estimator: Any) -> Any:
         """The estimator with these results as its attributes."""
@@ -128,7 +126,7 @@ class Fitted:
         return estimator
 
 
-def fit(settings: Settings, sample: Sample | MomentSample) -> Fitted:
+def fit(settings: Settings, sample: Any) -> Fitted:
     """Moments, subspace, eraser and head of a sample.
 
     Examples
@@ -152,7 +150,9 @@ class Fitter:
     """
 
     def __init__(self, sample: Any, settings: Sequence[Settings], *, clip: bool = False) -> None:
-        self.clip, self.components = clip, None
+        self.clip = clip
+        self.components: NDArray | None = None
+        self.sample = sample
         self._subspaces: dict[Hashable, Subspace] = {}
         self._heads: dict[Hashable, tuple[NDArray, NDArray]] = {}
         self._starts: dict[Hashable, Any] = {}
@@ -226,7 +226,7 @@ class Fitter:
         check.check_cells(moments, second_order=method.second_order)
         if rank == "permutation":
             rows = self.sample
-            if method.one_class and s.variant == "paper":
+            if method.one_class and s.variant == "paper" and rows.has_rows:
                 rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
             rank = permutation_rank(rows, method, level=s.level)
         elif rank == "auto":
@@ -293,7 +293,8 @@ def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tup
     limit = independent_shifts(count, classes)
     if method.second_order or d - 1 < limit:
         return d - 1, f"at least one of the {d} dimensions must stay"
-    K, E = len(count if classes is None else classes), count.shape[1]
+    E = count.shape[1]
+    K = 1 if classes is not None else int(np.sum(np.count_nonzero(count, axis=1) > 1))
     where = "" if K == 1 else f" in {K} classes"
     return limit, f"the means of {E} environments{where} span no more"
 

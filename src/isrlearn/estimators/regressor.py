@@ -134,10 +134,10 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
             Frequency weights.
         """
         settings = self._settings()
-        X, y, cells, weight = check.check_rows(
+        rows, target, cells, weight = check.check_rows(
             self, X, y, environments, sample_weight, target=self._target
         )
-        return fit(settings, Sample(X, cells, y, weight)).store(self)
+        return fit(settings, Sample(rows, cells, target, weight)).store(self)
 
     def predict(self, X: Any) -> NDArray:
         """``X @ coef_ + intercept_``. Environments are not needed."""

@@ -28,11 +28,13 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
         What is compared between environments: class means, class covariances, the means of all
         classes (Algorithm 3), means and covariances together (ours), or the means of all rows
         ("regression": y is ignored and may be None).
-    n_spurious, level, scale, n_components, variant, missing_environments
+    n_spurious, level, scale, n_components, variant
         As in `ISRClassifier`.
     output : {"same", "invariant"}, default="same"
         "same": all columns, with the spurious part scaled. "invariant": only the coordinates that
         are left (`scale` must be 0).
+    missing_environments : {"raise", "single"}, default="raise"
+        As in `ISRClassifier`.
 
     Attributes
     ----------

@@ -41,13 +41,13 @@ DATASETS: Mapping[str, tuple[str, Callable[..., Splits]]] = {
     "digits-on-paper": ("Digits on paper", load_digits_on_paper),
 }
 # The same settings for all fractions, as in the paper; classes are balanced in all methods.
-_HEAD = {"C": 0.01, "class_weight": "balanced"}
+_HEAD = {"C": 0.01, "weights": "class"}
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "isr": ("ISR-Mean", _HEAD),
     "isr-filled": ("ISR-Mean, filled in", _HEAD),
     "reweighting": (
         "groups reweighted",
-        {"C": 0.01, "n_spurious": 0, "group_weight": "balanced"},
+        {"C": 0.01, "n_spurious": 0, "weights": "group"},
     ),
     "plain": ("nothing removed", {**_HEAD, "n_spurious": 0}),
 }
@@ -311,10 +311,9 @@ def _usable(
     (classes, k), (names, e) = encode(y), encode(known)
     count = np.zeros((len(classes), len(names)))
     np.add.at(count, (k[e >= 0], e[e >= 0]), 1)
-    whole = classes[count.all(axis=1)].tolist() if len(names) > 1 else []
-    if len(whole) == len(classes):
-        return parameters, known, []
-    if whole:
-        return {**parameters, "condition_on": whole[0]}, known, [f"only {whole[0]!r} was compared"]
-    alone = {"C": parameters["C"], "class_weight": "balanced", "missing_environments": "single"}
+    compared = classes[np.count_nonzero(count, axis=1) > 1].tolist()
+    if compared:
+        left_out = [c for c in classes.tolist() if c not in compared]
+        return parameters, known, [f"class {c!r} was not compared" for c in left_out]
+    alone = {"C": parameters["C"], "weights": "class", "missing_environments": "single"}
     return alone, None, ["nothing could be compared: nothing was removed or reweighted"]

@@ -83,15 +83,12 @@ def postprocess(
         parameters["head"] = head
     estimator.set_params(**parameters)
     reading = {"device": device, "progress": progress}
-    chosen = estimator.get_params(deep=False)
-    permutation = "permutation" in (chosen["n_spurious"], chosen.get("rank_test"))
-    if permutation or not hasattr(estimator, "fit_moments"):
+    if not hasattr(estimator, "fit_moments") or estimator.n_spurious == "permutation":
         data = extract_features(model, loader, layer, out=out, **reading)
         estimator.fit(data.X, data.y, environments=data.environments)
     else:
-        weighted = any(chosen.get(name) for name in ("weights", "class_weight", "group_weight"))
-        per_cell = weighted or chosen.get("method") in ("cov", "joint")
-        moments = torch_moments(model, loader, layer, pooled=not per_cell, task=task, **reading)
+        pooled = estimator._settings().keep(np.inf, own.in_features) != "cell"
+        moments = torch_moments(model, loader, layer, pooled=pooled, task=task, **reading)
         if len(moments.environments) < 2 and estimator.missing_environments != "single":
             raise ValueError(
                 f"the samples have {len(moments.environments)} known environment(s); ISR compares "

@@ -1,4 +1,4 @@
-"""The searches as a whole: what is chosen, from what, and what is told about it."""
+"""The searches as a whole: what is chosen, from what, and what is reported."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_agrees_with_grid_search(data):
     )
 
 
-def test_a_shortcut_is_taken_out(shortcut):
+def test_a_shortcut_is_removed(shortcut):
     train, test = shortcut(1500, seed=1), shortcut(3000, seed=1)
     search = ISRClassifierCV(weights=None, C=1.0, cv=3)
     search.fit(train.X, train.y, environments=train.environments)
@@ -154,7 +154,7 @@ def test_the_selection_rule_decides(shortcut):
     assert found["worst-group"]["average"].item() < found["average"]["average"].item()
 
 
-def test_trade_off_is_a_frame_with_one_row_a_setting(data):
+def test_trade_off_is_a_frame_with_one_row_per_setting(data):
     last = LogisticRegression(C=0.3)
     search = ISRClassifierCV(**GRID, head=["logistic", last], cv=2).fit(
         data.X, data.y, environments=data.environments
@@ -222,10 +222,9 @@ class TestTies:
 
 def test_points_are_all_combinations_with_the_penalty_where_it_matters(data):
     head = (np.ones((1, 10)), np.zeros(1))
-    search = ISRClassifierCV(
-        n_spurious=[1, 2], scale=0.0, head=["logistic", head], weights=[None, "group"], C=[1.0, 2.0]
-    )
-    points = search._points(search._sample(data.X, data.y, data.environments, reset=True))
+    grid = {"n_spurious": [1, 2], "weights": [None, "group"], "C": [1.0, 2.0]}
+    search = ISRClassifierCV(**grid, scale=0.0, head=["logistic", head], cv=2)
+    points = search.fit(data.X, data.y, data.environments).cv_results_["params"]
     assert len(points) == 2 * 2 * 2 + 2 * 2
     first = {"C": 1.0, "head": "logistic", "n_spurious": 1, "scale": 0.0, "weights": None}
     assert first | {"method": "mean"} in points

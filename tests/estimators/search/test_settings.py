@@ -23,6 +23,7 @@ CLASSIFIERS = {
     "few rows, principal components": ({"n": 90, "n_components": 5}, {}),
     "four methods": ({"method": ["mean", "cov", "joint", "multiclass"], "weights": None}, {}),
     "as published": ({"variant": "paper", "method": ["mean", "multiclass"]}, {}),
+    "one class": ({}, {"only": "a"}),
     "permutation test": ({"n_spurious": "permutation", "C": 1.0}, {}),
     "lda": ({"head": ["lda"]}, {}),
     "an estimator": ({"head": LogisticRegression(C=0.3, tol=1e-10, max_iter=1000)}, {}),
@@ -45,7 +46,10 @@ def outputs_of(search, data, n):
 @pytest.mark.parametrize(("change", "shape"), CLASSIFIERS.values(), ids=CLASSIFIERS.keys())
 def test_a_setting_is_its_classifier(shortcut, change, shape):
     n, change = change.get("n", 240), {k: v for k, v in change.items() if k != "n"}
-    data = shortcut(n + 60, **shape)
+    data = shortcut(n + 60, **{k: v for k, v in shape.items() if k != "only"})
+    if "only" in shape:
+        known = np.where(data.y == shape["only"], data.environments, np.nan)
+        data = type(data)(data.X, data.y, known)
     estimators, outputs = outputs_of(ISRClassifierCV(**GRID | change), data, n)
     assert len(outputs) == len(estimators) > 2
     for i, estimator in enumerate(estimators):

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import norm
 
-from isrlearn.core import Moments
+from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import make_multiclass_unit_test
 
 
@@ -36,7 +36,7 @@ def test_scales_and_population(scramble):
     truth = data.truth
     assert truth.sigma_invariant == pytest.approx(0.01)
     np.testing.assert_allclose(truth.sigma_spurious, 0.1)
-    sample = Moments.from_data(data.X, data.y, data.environments)
+    sample = cell_moments(data.X, data.y, data.environments)
     variance = np.einsum("keii->kei", truth.moments.covariance)
     assert (abs(sample.mean - truth.moments.mean) < 5 * np.sqrt(variance / 10_000)).all()
     np.testing.assert_allclose(np.bincount(data.y) / 60_000, 1 / 3, atol=0.01)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.core import Moments
+from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import make_regression_unit_test
 
 
@@ -24,7 +24,7 @@ def test_sample_moments_are_those_of_the_population(anticausal, n_spurious):
     data = make_regression_unit_test(
         n_samples=40_000, n_spurious=n_spurious, anticausal=anticausal, random_state=0
     ).train
-    sample = Moments.from_data(data.X, None, data.environments)
+    sample = cell_moments(data.X, None, data.environments)
     population = data.truth.moments
     variance = np.einsum("keii->kei", population.covariance)
     assert (abs(sample.mean - population.mean) < 5 * np.sqrt(variance / 40_000)).all()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from isrlearn.core import Moments
 from isrlearn.datasets import EnvironmentData, make_gaussian_environments
+from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import LINEAR_UNIT_TESTS, make_linear_unit_test, permute_spurious
 
 PLAIN = [name for name in LINEAR_UNIT_TESTS if not name.endswith("-scrambled")]
@@ -136,7 +136,7 @@ def test_example_1_has_the_published_oracle_error():
 
 def test_example_1_sample_moments_are_those_of_the_population():
     data = make_linear_unit_test("1s", n_samples=40_000, random_state=0).train
-    sample = Moments.from_data(data.X, None, data.environments)
+    sample = cell_moments(data.X, None, data.environments)
     population = data.truth.moments
     variance = np.einsum("keii->kei", population.covariance)
     size = np.sqrt(variance[..., :, None] * variance[..., None, :])

@@ -167,8 +167,9 @@ class LinearBaseline(LinearModel):
         """The user's samples, checked and encoded."""
         features, labels = self._read(X, y)
         codes = self._environment_codes(environments, len(features))
-        weight = check_sample_weight(sample_weight, len(features))
-        if weight is not None:
+        weight = None
+        if sample_weight is not None:
+            weight = check_sample_weight(sample_weight, len(features))
             kept = weight > 0
             features, labels, codes, weight = (a[kept] for a in (features, labels, codes, weight))
         target, loss = self._encode(labels)
@@ -180,7 +181,7 @@ class LinearBaseline(LinearModel):
 
     def _environment_codes(self, environments: ArrayLike | None, n: int) -> NDArray[np.intp]:
         """Integer code of each sample's environment."""
-        labels = check_environments(environments, n, self.missing_environments, part=True)
+        labels = check_environments(environments, n, self.missing_environments)
         if self._ignores_environments:
             # Blocks that fit in the cache. The mean of their means, by share, is that of all.
             return np.arange(n) // _BLOCK

@@ -17,7 +17,7 @@ from isrlearn.paper.real.tables import Experiment
 __all__ = ["REAL"]
 
 _MC_CMNIST_RULE = Rule(
-    weightings=("group",),
+    weights=("group",),
     n_spurious=(9, 20, 40),
     scale=(0.0,),
     penalties=(0.01,),

@@ -40,7 +40,7 @@ _SOURCES: Mapping[str, _Published] = {
 }
 
 
-#: Candidate weightings of heads on fixed features, by row of the table.
+#: Candidate weights of heads on fixed features, by row of the table.
 HEADS: Mapping[str, tuple[Any, ...]] = {"erm": (None, "class"), "reweighting": ("group",)}
 
 
@@ -48,7 +48,7 @@ def probe_rule(trained_with: str, options: Mapping[str, Any]) -> Rule:
     """The rule for heads on fixed features: weights by the row, choice by the worst group."""
     return Rule(
         worst=True,
-        weightings=HEADS[trained_with],
+        weights=HEADS[trained_with],
         scale=(0.0, 0.5),
         penalties=(0.001, 0.01, 0.1),
     )

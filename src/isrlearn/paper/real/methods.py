@@ -28,23 +28,49 @@ _RANGES = 5
 
 @dataclass(frozen=True)
 class Rule:
-    """How the settings of every method of an experiment are chosen: candidates of the search."""
+    """How the settings of every method of an experiment are chosen.
+
+    Parameters
+    ----------
+    regression : bool
+    worst : bool
+        Choose by the worst validation group instead of the mean of all groups, where groups are
+        large enough for it.
+    weights : tuple
+        Candidate weights of the rows, as `ISRClassifierCV` names them.
+    n_spurious : sequence or None
+        Candidate numbers of spurious dimensions.
+    scale : tuple of float
+        Candidate fractions of the spurious part to keep.
+    penalties : tuple of float
+        Candidates for C of a classifier, or alpha of a regression.
+    n_components : int, str or None
+        Number of principal components, as `ISRClassifierCV` takes it.
+    """
 
     regression: bool = False
-    worst: bool = False  # choose by the worst validation group instead of the mean of all groups
-    weightings: tuple[Any, ...] = (None, "class", "group")
+    worst: bool = False
+    weights: tuple[Any, ...] = (None, "class", "group")
     n_spurious: Any = None
-    scale: tuple[float, ...] = (0.0, 0.5)  # fractions of the spurious part to keep
-    penalties: tuple[float, ...] = (0.001, 0.01, 0.1)  # C of a classifier, alpha of a regression
+    scale: tuple[float, ...] = (0.0, 0.5)
+    penalties: tuple[float, ...] = (0.001, 0.01, 0.1)
     n_components: Any = "auto"
 
 
 @dataclass(frozen=True)
 class Method:
-    """A column of a table."""
+    """A column of a table.
 
-    label: str  # in the paper, if it is there
-    fit: Callable[[TrainedFeatures, Rule, int], Predictor]  # from features, rule and seed
+    Parameters
+    ----------
+    label : str
+        Name in the tables, the paper's where it has one.
+    fit : callable
+        From features, a rule and a seed to a predictor.
+    """
+
+    label: str
+    fit: Callable[[TrainedFeatures, Rule, int], Predictor]
 
 
 def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
@@ -115,7 +141,7 @@ def _searched(
     *,
     scale: Any = None,
     n_spurious: Any = None,
-    weighting: Any = None,
+    weights: Any = None,
     **settings: Any,
 ) -> Predictor:
     """ISR, or with scale 1 only a new head, with the settings that do best on validation data."""
@@ -129,11 +155,11 @@ def _searched(
     if not rule.worst:
         held_out = balanced(held_out, rule.regression)
     if rule.regression:
-        search: Any = ISRRegressorCV(alpha=rule.penalties, weighting=(None,), **shared)
+        search: Any = ISRRegressorCV(alpha=rule.penalties, weights=(None,), **shared)
         environments = train.environments
     else:
-        weighting = rule.weightings if weighting is None else weighting
-        search = ISRClassifierCV(C=rule.penalties, weighting=weighting, **shared, **settings)
+        weights = rule.weights if weights is None else weights
+        search = ISRClassifierCV(C=rule.penalties, weights=weights, **shared, **settings)
         least = 2 if settings.get("method") in ("cov", "joint") else 1
         environments = comparable(train, least)
     search.fit(train.X, train.y, environments=environments, validation=held_out)
@@ -145,7 +171,7 @@ def _adapted(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
     if found.head is None:
         raise ValueError("these features come without a trained head, so there is none to adapt")
     head = [tuple(np.asarray(part, dtype=np.float64) for part in found.head)]
-    return _searched(found, rule, seed, method="multiclass", head=head, weighting=(None,))
+    return _searched(found, rule, seed, method="multiclass", head=head, weights=(None,))
 
 
 def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
@@ -235,7 +261,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "refit": Method("Head refitted", partial(_searched, scale=1.0, n_spurious=0)),
         "reweighted": Method(
             "Head reweighted",
-            partial(_searched, scale=1.0, n_spurious=0, weighting=("group",)),
+            partial(_searched, scale=1.0, n_spurious=0, weights=("group",)),
         ),
         "dfr": Method("DFR", _dfr),
         "leace": Method("LEACE", _leace),
