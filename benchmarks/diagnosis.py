@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from isrlearn.engine import cell_moments
 from isrlearn import diagnose
-from isrlearn.core import Moments, joint_rank, mean_rank
+from isrlearn.core import joint_rank, mean_rank
 from isrlearn.datasets import EnvironmentData, load_digits_on_paper, make_waterbirds_like
+from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import (
     make_linear_unit_test,
     make_multiclass_unit_test,
@@ -123,9 +123,7 @@ def spectra() -> dict[str, Any]:
         for name, data in panels.items()
     }
     data = unit_test("3s'", 3, 0)
-    tests["Example-3s', joint method"] = joint_rank(
-        cell_moments(data.X, data.y, data.environments)
-    )
+    tests["Example-3s', joint method"] = joint_rank(cell_moments(data.X, data.y, data.environments))
     return tests
 
 

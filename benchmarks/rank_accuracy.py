@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from isrlearn.engine import cell_moments
 from isrlearn.core import Moments, covariance_rank, joint_rank, mean_rank, permutation_rank
+from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import (
     make_linear_unit_test,
     make_multiclass_unit_test,

@@ -24,9 +24,8 @@ from pathlib import Path
 import numpy as np
 from _clock import parser, written
 
-from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier
-from isrlearn.core import Moments
+from isrlearn.engine import cell_moments
 from isrlearn.paper.tables import Table
 
 GIGABYTE = 10**9

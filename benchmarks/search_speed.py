@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from isrlearn.estimators.search._splits import cell_folds, cells_of
 from sklearn.model_selection import GridSearchCV
 
 from isrlearn import ISRClassifier
 from isrlearn.datasets import Splits, make_waterbirds_like
 from isrlearn.estimators import ISRClassifierCV
-from isrlearn.estimators.search._splits import cell_folds, cells_of
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
 from isrlearn.paper.tables import Table, markdown, write_files
 

@@ -21,9 +21,9 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier
-from isrlearn.core import Moments, fit_logistic
+from isrlearn.core import fit_logistic
+from isrlearn.engine import cell_moments
 from isrlearn.paper.tables import Table
 
 #: Rows, features, classes, environments: Waterbirds, CelebA, MultiNLI, and a wide table's.

@@ -32,9 +32,7 @@ print("largest difference, streamed:", np.abs(streamed.coef_ - whole.coef_).max(
 
 # %%
 # Or moments of each part, made anywhere, summed in any order.
-moments = sum(
-    cell_moments(data.X[rows], data.y[rows], data.environments[rows]) for rows in parts
-)
+moments = sum(cell_moments(data.X[rows], data.y[rows], data.environments[rows]) for rows in parts)
 summed = ISRClassifier(head="lda", n_components=None).fit_moments(moments)
 print("largest difference, summed:  ", np.abs(summed.coef_ - whole.coef_).max())
 print("rows a cell:\n", moments.count.astype(int))

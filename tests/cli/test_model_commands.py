@@ -145,19 +145,19 @@ def test_the_baseline_is_the_same_head_with_nothing_removed(well, folder, model)
 def test_settings_reach_the_estimator(well, folder, tmp_path):
     out = tmp_path / "m.isr"
     given = ("--method", "joint", "--n-spurious", "2", "--scale", "0.25", "--components", "3")
-    given += ("--head", "lda", "--shrinkage", "0.1", "--weights", "class", "--features", "f0:f3")
+    given += ("--head", "lda", "--level", "0.1", "--weights", "class", "--features", "f0:f3")
     well("fit", folder / "train.csv", *COLUMNS, "--out", out, *given)
     parameters = isrlearn.load(out).get_params()
     expected = {"method": "joint", "n_spurious": 2, "scale": 0.25, "n_components": 3}
-    expected |= {"head": "lda", "shrinkage": 0.1, "weights": "class"}
+    expected |= {"head": "lda", "level": 0.1, "weights": "class"}
     assert {name: parameters[name] for name in expected} == expected
-    given = ("--condition-on", "yes", "--components", "none", "--C", "0.5", "--weights", "group")
+    given = ("--components", "none", "--C", "0.5", "--weights", "group")
     well("fit", folder / "train.csv", *COLUMNS, "--out", out, *given)
     parameters = isrlearn.load(out).get_params()
-    expected = {"condition_on": "yes", "n_components": None, "C": 0.5, "weights": "group"}
+    expected = {"n_components": None, "C": 0.5, "weights": "group"}
     assert {name: parameters[name] for name in expected} == expected
     well("fit", folder / "train.csv", *COLUMNS, "--out", out, "--n-spurious", "permutation")
-    assert isrlearn.load(out).rank_test == "permutation"
+    assert isrlearn.load(out).n_spurious == "permutation"
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ class TestMistakes:
         columns = {"x": np.arange(8.0), "y": np.arange(8) % 2, "e": np.full(8, "A")}
         write_columns(tmp_path / "t.csv", columns)
         line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
-        assert "all rows with a known environment are in 'A'" in line
+        assert "the rows have 1 known environment(s), 'A'" in line
         columns["e"] = np.full(8, "")
         write_columns(tmp_path / "t.csv", columns)
         line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
@@ -471,7 +471,7 @@ class TestMistakes:
             (("--components", "x"), "is neither auto nor none nor a number"),
             (("--alpha", "1"), "alpha is not a setting of a classification"),
             (("--head", "ridge"), "head must be"),
-            (("--condition-on", "maybe"), "'maybe' is not a class; the classes are ['no', 'yes']"),
+            (("--level", "2"), "level must be a number in (0, 1); got 2.0"),
             (
                 ("--label", "y.npy", "--validation", "v.csv"),
                 "y.npy: there is no such file",

@@ -87,7 +87,7 @@ def test_level_holds_once_the_true_dimensions_are_removed():
 
 
 def example_3_prime(seed, *, sigmas, shift):
-    """Example-3' in three environments with these deviations, with or without shifts of the means."""
+    """Example-3' in three environments with these deviations; the means shift or do not."""
     truth = example("3'", seed, 3)
     means = truth.spurious_means if shift else truth.spurious_means[:, [0, 0, 0]]
     return replace(truth, sigma_spurious=np.asarray(sigmas), spurious_means=means)

@@ -251,7 +251,7 @@ def test_heads_must_be_linear(ternary, head):
         fit(ternary, head=head)
 
 
-def test_heads_must_score_one_row_a_class(ternary, binary):
+def test_heads_must_score_one_row_per_class(ternary, binary):
     # One-against-one coefficients of three classes have three rows too, and mean something else.
     with pytest.raises(ValueError, match=r"SVC .* decision function"):
         fit(ternary, head=SVC(kernel="linear"))

@@ -10,7 +10,6 @@ from typing import Any
 import dask
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 from sklearn.utils.multiclass import check_classification_targets
 from threadpoolctl import threadpool_limits
 
@@ -19,7 +18,7 @@ from isrlearn.core.moments import Moments
 from isrlearn.core.whiten import Coordinates
 from isrlearn.dask._parts import Part, Parts, joined
 from isrlearn.dask._run import computed
-from isrlearn.engine import LogisticFit, LogisticLoss, cell_moments, minimise
+from isrlearn.engine import LogisticFit, LogisticLoss, cell_moments, leading_metric, minimise
 
 Weights = tuple[NDArray, NDArray] | None
 
@@ -93,9 +92,10 @@ class DaskSample:
                 count = count + moments.unlabelled.count[:, 0] * outside
         metric = None
         if coordinates.linear.ndim == 1:
-            T = coordinates.matrix
-            values, vectors = linalg.eigh(T.T @ moments.total_scatter() @ T)
-            metric = vectors, np.maximum(values, 0.0) * count.sum() / moments.total[0], 0.0
+            T, share = coordinates.matrix, count.sum() / moments.total[0]
+            scatter = share * (T.T @ moments.total_scatter() @ T)
+            p = coordinates.n_coordinates
+            metric = leading_metric(lambda V: scatter @ V, float(np.trace(scatter)), p)
         loss = DaskLoss(
             self.parts, moments.classes, moments.environments, weights, coordinates, self.reduction
         )

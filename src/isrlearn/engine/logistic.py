@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from isrlearn.core.whiten import Coordinates
+from isrlearn.engine.rows import row_blocks
 
 #: Bytes of a block of float64 rows: it stays in the cache between its two products.
 _BLOCK_BYTES = 4 << 20
@@ -140,6 +141,7 @@ def fit_logistic(
     penalty: float = 1.0,
     coordinates: Coordinates | None = None,
     weight: ArrayLike | None = None,
+    scatter: NDArray | None = None,
     start: LogisticFit | None = None,
     tol: float | None = None,
     max_passes: int = 1000,
@@ -166,6 +168,9 @@ def fit_logistic(
         The head's coordinates; default: the features themselves.
     weight : array-like of shape (n,), optional
         Weights of the rows.
+    scatter : ndarray of shape (d, d), optional
+        Scatter of the features, where it is known; without it, rows that are too many to be kept
+        in the coordinates take more passes.
     start : LogisticFit, optional
         Where to begin, for example a fit with another penalty.
     tol : float, optional
@@ -187,12 +192,18 @@ def fit_logistic(
         tol = 1e-6 if X.dtype == np.float32 else 1e-11
     n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.n_coordinates
     whitened = coordinates is not None and coordinates.linear.ndim == 2
-    if n * p * 8 > _COPY_BYTES:
+    if n * p * 8 > (_COPY_BYTES if type(X) is np.ndarray else _COPY_BYTES // 8):
+        metric = None
+        if coordinates is not None and scatter is not None and not whitened:
+            T, share = coordinates.matrix, count.sum() / n
+            trace = float(np.einsum("ij,ik,kj->", T, scatter, T, optimize=True))
+            metric = leading_metric(lambda V: share * (T.T @ (scatter @ (T @ V))), share * trace, p)
         loss = LogisticLoss(X, codes, w, coordinates)
-        return minimise(loss, p, count, penalty, None, start, tol, max_passes)
-    Z = np.asarray(X[:], dtype=np.float64)
-    if coordinates is not None:
-        Z = coordinates(Z)
+        return minimise(loss, p, count, penalty, metric, start, tol, max_passes)
+    Z = np.empty((n, p))
+    for rows, block in row_blocks(X):
+        block = np.asarray(block, dtype=np.float64)
+        Z[rows] = block if coordinates is None else coordinates(block)
     mean = np.zeros(p)
     if not whitened:
         mean = np.average(Z, axis=0, weights=w)
@@ -207,7 +218,11 @@ def fit_logistic(
     if start is not None:
         coef = start.coef if span is None else start.coef @ span
         start = LogisticFit(coef, start.intercept + start.coef @ mean, True, 0, 0.0)
-    metric = None if whitened else _leading(Z, w)
+    metric = None
+    if not whitened:
+        root = Z if w is None else Z * np.sqrt(w)[:, None]
+        trace = float(np.einsum("ij,ij->", root, root))
+        metric = leading_metric(lambda V: root.T @ (root @ V), trace, Z.shape[1])
     loss = LogisticLoss(Z, codes, w)
     fit = minimise(loss, Z.shape[1], count, penalty, metric, start, tol, max_passes)
     coef = fit.coef if span is None else fit.coef @ span.T
@@ -215,22 +230,24 @@ def fit_logistic(
     return LogisticFit(coef, intercept, fit.converged, fit.n_passes, fit.gradient_norm)
 
 
-def _leading(Z: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray, float]:
-    """Eigenvectors (p, k) and values of the scatter of the rows, and a value for the rest."""
-    root = Z if weight is None else Z * np.sqrt(weight)[:, None]
-    p = Z.shape[1]
+def leading_metric(
+    times: Callable[[NDArray], NDArray], trace: float, p: int
+) -> tuple[NDArray, NDArray, float]:
+    """Eigenvectors (p, k) and values of a scatter, and one value for all other directions.
+
+    ``times(V)`` multiplies the scatter by V (p, k). All eigenvectors of a small one; else Nyström's
+    approximation: the largest matrix below the scatter that has the same image of random vectors.
+    """
     if p <= _FULL:
-        values, vectors = linalg.eigh(root.T @ root)
+        values, vectors = linalg.eigh(times(np.eye(p)))
         return vectors, np.maximum(values, 0.0), 0.0
-    # Nyström's approximation from one pass: the largest matrix below the scatter with these images.
     start = np.random.default_rng(0).standard_normal((p, _LEADING))
-    images = root.T @ (root @ start)
+    images = times(start)
     inner = start.T @ images
     values, vectors = linalg.eigh((inner + inner.T) / 2)
     seen = values > 1e-12 * values[-1]
     factor = images @ (vectors[:, seen] / np.sqrt(values[seen]))
     vectors, singular, _ = linalg.svd(factor, full_matrices=False)
-    trace = float(np.einsum("ij,ij->", root, root))
     rest = max(trace - float((singular**2).sum()), 1e-6 * trace) / (p - len(singular))
     return vectors, singular**2, rest
 

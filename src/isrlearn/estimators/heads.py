@@ -112,6 +112,7 @@ class Sample:
             penalty=penalty,
             coordinates=coordinates,
             weight=self.weight if weights is None else self.row_weights(weights),
+            scatter=moments.total[2],
             start=start,
         )
 

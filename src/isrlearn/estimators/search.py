@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from isrlearn import validation as check
-from isrlearn._progress import progress
 from isrlearn.core.methods import METHODS
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings, dimension_limit
@@ -32,6 +31,7 @@ from isrlearn.estimators.selection import (
     on_front,
     results_of,
 )
+from isrlearn.progress import progress
 
 Split = tuple[Sample, Sample]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 # Not pyarrow.csv: text must be readable without the parquet extra, and one reader is enough.
 import csv
-import os
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
@@ -19,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.engine.rows import ArrayRows
-from isrlearn.io.errors import TableError, listed, shown
+from isrlearn.io.errors import TableError, listed, reading, shown
 
-#: Bytes of float64 in a block of rows that is converted or checked at a time.
-BLOCK_BYTES = 8 << 20
 #: Most bytes that an array of labels may take.
 _LABEL_BYTES = 1 << 30
 _NAMES = "feature_names"
@@ -108,7 +105,7 @@ class ArrayTable(Source):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._array = _open_zarr(path) if path.suffix.lower() == ".zarr" else mapped(path)
+        self._array = _open_zarr(path) if path.suffix.lower() == ".zarr" else _mapped(path)
         shape = self._array.shape
         if len(shape) != 2 or 0 in shape:
             raise TableError(f"a table must have 2 dimensions and rows; the shape is {shape}")
@@ -132,7 +129,6 @@ class ArchiveTable(Source):
     def __init__(self, path: Path) -> None:
         self.path = path
         with np.load(path, allow_pickle=False) as archive:
-            check_room(sum(info.file_size for info in archive.zip.infolist()))
             check_names(archive.files)
             self._arrays = {name: _member(archive, name) for name in archive.files}
         widths = {name: a.shape[1] for name, a in self._arrays.items() if a.ndim == 2}
@@ -163,8 +159,13 @@ class ArchiveTable(Source):
         raise TableError(f"features must be columns of one array: {listed(self.groups)}")
 
 
-def mapped(path: Path) -> NDArray:
-    """A .npy array as a memory map."""
+def read_vector(path: Path) -> NDArray:
+    """Labels of a one-dimensional .npy array."""
+    with reading(path):
+        return as_labels(np.array(_mapped(path)), path.name)
+
+
+def _mapped(path: Path) -> NDArray:
     return _checked(np.lib.format.open_memmap(path, mode="r"))
 
 
@@ -222,22 +223,6 @@ def check_names(names: Sequence[str]) -> None:
     name, n = Counter(names).most_common(1)[0]
     if n > 1:
         raise TableError(f"{n} columns are named {shown(name)}")
-
-
-def check_room(size: int) -> None:
-    """Raise if so many bytes cannot fit in this machine's memory.
-
-    A system that overcommits memory would otherwise end the process half-way.
-    """
-    try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return
-    if size > memory:
-        raise TableError(
-            f"it would take {size / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g}; choose "
-            "fewer features, or read .npy, .parquet or .zarr with stream=True"
-        )
 
 
 def as_labels(values: NDArray, name: str) -> NDArray:

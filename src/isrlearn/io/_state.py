@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import math
 import re
 from collections.abc import Callable
 from dataclasses import fields
@@ -24,6 +22,7 @@ from isrlearn.estimators import (
     ISRRegressorCV,
     ISRTransformer,
 )
+from isrlearn.io._formats import label_array
 from isrlearn.io.errors import ModelFileError, shown
 
 Arrays = dict[str, NDArray]
@@ -53,8 +52,6 @@ HEADS = {
 }
 _LABELS = re.compile(r"object|str|bool|u?int(8|16|32|64)|float16")
 _PLAIN = (bool, int, float, str)
-#: Most bytes that an array of labels may take.
-_LABEL_BYTES = 1 << 28
 
 
 def state_of(estimator: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -83,10 +80,8 @@ def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
     """A value as JSON; what JSON lacks is an object of one tag and its content."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, _PLAIN):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, list):
         return [_encoded(v, f"{name}.{i}", arrays) for i, v in enumerate(value)]
     if isinstance(value, tuple):
@@ -145,7 +140,7 @@ def restored(arrays: Arrays, record: dict[str, Any]) -> Any:
     used: Arrays = {}
 
     def decoded(value: Any) -> Any:
-        if value is None or isinstance(value, bool | int | float | str):
+        if value is None or isinstance(value, _PLAIN):
             return value
         if isinstance(value, list):
             return [decoded(v) for v in value]
@@ -168,12 +163,7 @@ def restored(arrays: Arrays, record: dict[str, Any]) -> Any:
 
 
 def _built(kind: Any, parameters: dict[str, Any], decoded: Callable[[Any], Any]) -> Any:
-    """An unfitted estimator of a known class."""
-    unknown = [name for name in parameters if name not in inspect.signature(kind).parameters]
-    if unknown:
-        raise ModelFileError(
-            f"the installed {kind.__name__} does not have the parameter {shown(unknown[0])}"
-        )
+    """A frozen value, or an unfitted estimator, of a known class."""
     return kind(**{name: decoded(value) for name, value in parameters.items()})
 
 
@@ -188,27 +178,19 @@ def _labels(content: Any, decoded: Callable[[Any], Any]) -> NDArray:
     kind, values = content
     if not _LABELS.fullmatch(kind) or not all(type(v) in _PLAIN for v in values):
         raise ModelFileError(f"labels of type {shown(kind)} are not loaded")
-    if kind != "str":
-        array = np.empty(len(values), dtype=kind)
-        array[:] = values
-        return array
-    if 4 * len(values) * max(map(len, values), default=0) > _LABEL_BYTES:
-        raise ModelFileError(f"the longest of {len(values)} labels is too long")
-    return np.array(values, dtype=str)
-
-
-def _value(content: Any, decoded: Callable[[Any], Any]) -> Any:
-    name, given = content
-    return _VALUES[name](**{field: decoded(value) for field, value in given.items()})
+    if kind == "str":
+        return label_array(values, len(values), "labels")
+    array = np.empty(len(values), dtype=kind)
+    array[:] = values
+    return array
 
 
 _DECODERS: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
     "estimator": _head,
-    "float": lambda text, decoded: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[text],
     "labels": _labels,
     "pairs": lambda pairs, decoded: {decoded(k): decoded(v) for k, v in pairs},
     "tuple": lambda values, decoded: tuple(decoded(values)),
-    "value": _value,
+    "value": lambda content, decoded: _built(_VALUES[content[0]], content[1], decoded),
 }
 
 

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import __version__
-from isrlearn.core.rows import ArraySource
+from isrlearn.engine.rows import ArrayRows
 from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.files import atomic_write
 from isrlearn.io.model import ModelFile, as_json
@@ -96,7 +96,7 @@ def affine_map(estimator: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]
     unit = np.eye(estimator.n_features_in_)
     if estimator.output == "same":
         return estimator.eraser_.fold(unit, 0.0)
-    coef = estimator.transform(ArraySource(unit)).T  # without an intercept
+    coef = estimator.transform(ArrayRows(unit)).T  # without an intercept
     return np.ascontiguousarray(coef), np.zeros(len(coef))
 
 

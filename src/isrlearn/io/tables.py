@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,7 @@ from numpy.typing import NDArray
 from isrlearn.core.labels import is_missing
 from isrlearn.engine import row_blocks
 from isrlearn.engine.rows import Rows
-from isrlearn.io._formats import (
-    ArchiveTable,
-    ArrayTable,
-    Source,
-    TextTable,
-    as_labels,
-    check_room,
-    mapped,
-)
+from isrlearn.io._formats import ArchiveTable, ArrayTable, Source, TextTable, read_vector
 from isrlearn.io._parquet import ParquetTable
 from isrlearn.io.errors import TableError, listed, reading, shown, suggestion
 
@@ -139,12 +132,13 @@ def read_table(
     """
     source = open_table(path)
     roles = {"label": label, "environment": environment}
-    inside = [name for name in roles.values() if name and not name.endswith(".npy")]
+    given = [name for name in roles.values() if name]
+    inside = [name for name in given if not name.endswith(".npy")]
     holder = source if labels is None else open_table(labels)
     if labels is None and inside and isinstance(source, ArrayTable):
         holder = _next_to(source.path, inside[0])
     # The small files first: what is wrong with them is known at once.
-    found = {name: _vector(Path(name)) for name in roles.values() if name and name not in inside}
+    found = {name: read_vector(Path(name)) for name in given if name not in inside}
     with reading(holder.path):
         for role, name in roles.items():
             _required(holder, [name] if name in inside else [], role)
@@ -155,7 +149,6 @@ def read_table(
         X, own = source.read(chosen, inside if holder is source else [])
         found |= own
         if isinstance(X, Rows) and not stream:
-            check_room(len(X) * X.shape[1] * X.dtype.itemsize)
             X = X[:]
         for role, name in roles.items():
             _check_labels(X, found.get(str(name)), role)
@@ -199,12 +192,6 @@ def open_table(path: str | os.PathLike[str]) -> Source:
         return _FORMATS[suffix](path)
 
 
-def _vector(path: Path) -> NDArray:
-    """Labels of a one-dimensional .npy array."""
-    with reading(path):
-        return as_labels(np.array(mapped(path)), path.name)
-
-
 def _next_to(path: Path, name: str) -> Source:
     """The table next to an array that holds its labels."""
     tried = [path.with_name(form.format(path.stem)) for form in _LABEL_FILES]
@@ -224,7 +211,10 @@ def _features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> li
             raise TableError(f"say which array holds the features: {listed(source.groups)}")
         chosen = [name for name in source.features if name not in reserved]
     elif isinstance(wanted, str):
-        chosen = _selected(source, wanted, reserved)
+        # A name may contain a comma.
+        tokens = [wanted] if wanted in source.columns else map(str.strip, wanted.split(","))
+        found = chain(*(_expanded(source, token, reserved) for token in tokens if token))
+        chosen = list(dict.fromkeys(found))
     elif reserved and reserved[0] in wanted:
         raise TableError(f"the label {shown(reserved[0])} cannot be a feature")
     else:
@@ -245,39 +235,35 @@ def _required(source: Source, names: Sequence[str], role: str) -> list[str]:
     return list(names)
 
 
-def _selected(source: Source, wanted: str, reserved: Sequence[str | None]) -> list[str]:
-    """Columns of names, patterns and ranges, each once, in the order they were asked for."""
-    there, chosen = set(source.columns), dict[str, None]()
-    # A name may contain a comma.
-    for token in [wanted] if wanted in there else map(str.strip, wanted.split(",")):
-        if token in reserved:
-            raise TableError(f"{shown(token)} is the label or the environment, not a feature")
-        if token in there:
-            chosen[token] = None
-        elif token:
-            found = source.groups.get(token) or _several(source, token)
-            chosen.update(dict.fromkeys(name for name in found if name not in reserved))
-    return list(chosen)
-
-
-def _several(source: Source, token: str) -> Sequence[str]:
-    """Columns of a pattern or a range."""
+def _expanded(source: Source, token: str, reserved: Sequence[str | None]) -> list[str]:
+    """Columns of a name, a group, a pattern or a range; the last three skip those reserved."""
     columns = source.columns
-    if any(c in token for c in "*?["):
-        found = [name for name in columns if fnmatchcase(name, token)]
-        if not found:
+    if token in reserved:
+        raise TableError(f"{shown(token)} is the label or the environment, not a feature")
+    if token in source.groups and token not in columns:
+        names: Sequence[str] = source.groups[token]
+    elif token not in columns and any(c in token for c in "*?["):
+        names = [name for name in columns if fnmatchcase(name, token)]
+        if not names:
             raise TableError(f"no column matches {shown(token)}; there are {listed(columns)}")
-        return found
-    first, colon, last = token.partition(":")
-    _required(source, [first, last] if colon else [token], "feature")
-    a, b = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
+    elif token not in columns and ":" in token:
+        names = _range(source, *token.split(":", 1))
+    else:
+        names = _required(source, [token], "feature")
+    return [name for name in names if name not in reserved]
+
+
+def _range(source: Source, first: str, last: str) -> Sequence[str]:
+    """Columns between two: by number if the names differ in a number only, else by place."""
+    _required(source, [first, last], "feature")
+    columns, a, b = source.columns, _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
     names: Sequence[str] = columns[columns.index(first) : columns.index(last) + 1]
     if a and b and a[1] == b[1]:
         # The file's own names must not make us count further than it has columns.
         numbers = range(int(a[2]), min(int(b[2]), int(a[2]) + len(columns)) + 1)
         names = [f"{a[1]}{i:0{len(a[2])}}" for i in numbers]
     if not names:
-        raise TableError(f"the range {shown(token)} runs backwards")
+        raise TableError(f"the range {shown(f'{first}:{last}')} runs backwards")
     return _required(source, names, "feature")
 
 

@@ -15,8 +15,8 @@ from typing import Any, TypeVar, cast
 
 from threadpoolctl import threadpool_limits
 
-from isrlearn._progress import progress
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
+from isrlearn.progress import progress
 
 __all__ = ["complete", "outcomes", "terminated_as_interrupted"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from isrlearn._progress import progress
+from isrlearn.progress import progress
 
 #: The code of an unknown environment.
 UNKNOWN = -1

@@ -28,49 +28,23 @@ _RANGES = 5
 
 @dataclass(frozen=True)
 class Rule:
-    """How the settings of every method of an experiment are chosen.
-
-    Parameters
-    ----------
-    regression : bool
-    worst : bool
-        Choose by the worst validation group instead of the mean of all groups, where groups are
-        large enough for it.
-    weights : tuple
-        Candidate weights of the rows, as `ISRClassifierCV` names them.
-    n_spurious : sequence or None
-        Candidate numbers of spurious dimensions.
-    scale : tuple of float
-        Candidate fractions of the spurious part to keep.
-    penalties : tuple of float
-        Candidates for C of a classifier, or alpha of a regression.
-    n_components : int, str or None
-        Number of principal components, as `ISRClassifierCV` takes it.
-    """
+    """How the settings of every method of an experiment are chosen: candidates of the search."""
 
     regression: bool = False
-    worst: bool = False
+    worst: bool = False  # choose by the worst validation group instead of the mean of all groups
     weights: tuple[Any, ...] = (None, "class", "group")
     n_spurious: Any = None
-    scale: tuple[float, ...] = (0.0, 0.5)
-    penalties: tuple[float, ...] = (0.001, 0.01, 0.1)
+    scale: tuple[float, ...] = (0.0, 0.5)  # fractions of the spurious part to keep
+    penalties: tuple[float, ...] = (0.001, 0.01, 0.1)  # C of a classifier, alpha of a regression
     n_components: Any = "auto"
 
 
 @dataclass(frozen=True)
 class Method:
-    """A column of a table.
+    """A column of a table."""
 
-    Parameters
-    ----------
-    label : str
-        Name in the tables, the paper's where it has one.
-    fit : callable
-        From features, a rule and a seed to a predictor.
-    """
-
-    label: str
-    fit: Callable[[TrainedFeatures, Rule, int], Predictor]
+    label: str  # in the paper, if it is there
+    fit: Callable[[TrainedFeatures, Rule, int], Predictor]  # from features, rule and seed
 
 
 def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:

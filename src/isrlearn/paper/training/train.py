@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from isrlearn._progress import progress as progress_bar
 from isrlearn.io.files import check_writable
 from isrlearn.paper.training.objectives import Groups, make_objective
 from isrlearn.paper.training.run import (
@@ -27,6 +26,7 @@ from isrlearn.paper.training.run import (
     seeded,
 )
 from isrlearn.paper.training.task import Task, find_task
+from isrlearn.progress import progress as progress_bar
 from isrlearn.torch.batches import batches, model_device
 from isrlearn.torch.evaluate import evaluate
 
