@@ -16,7 +16,7 @@ from isrlearn.engine.rows import row_blocks
 #: Bytes of a block of float64 rows: it stays in the cache between its two products.
 _BLOCK_BYTES = 4 << 20
 #: Largest number of bytes of rows in the head's coordinates that are kept in memory.
-_COPY_BYTES = 1 << 30
+_COPY_BYTES = 1 << 28
 #: Coordinates up to which all eigenvectors precondition the solver; beyond, so many leading ones.
 _FULL, _LEADING = 512, 128
 #: Steps that L-BFGS remembers, and steps beyond the precision of the loss.
@@ -192,7 +192,8 @@ def fit_logistic(
         tol = 1e-6 if X.dtype == np.float32 else 1e-11
     n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.n_coordinates
     whitened = coordinates is not None and coordinates.linear.ndim == 2
-    if n * p * 8 > (_COPY_BYTES if type(X) is np.ndarray else _COPY_BYTES // 8):
+    # Without a scatter of the features, only rows in memory can tell how to precondition.
+    if n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES):
         metric = None
         if coordinates is not None and scatter is not None and not whitened:
             T, share = coordinates.matrix, count.sum() / n

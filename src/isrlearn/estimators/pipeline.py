@@ -226,7 +226,8 @@ class Fitter:
         check.check_cells(moments, second_order=method.second_order)
         if rank == "permutation":
             rows = self.sample
-            if method.one_class and s.variant == "paper" and rows.has_rows:
+            in_memory = isinstance(getattr(rows, "X", None), np.ndarray)
+            if method.one_class and s.variant == "paper" and in_memory:
                 rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
             rank = permutation_rank(rows, method, level=s.level)
         elif rank == "auto":
