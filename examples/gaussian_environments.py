@@ -10,15 +10,14 @@ and both can be watched.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from isrlearn.engine import cell_moments
 from isrlearn.core import (
-    Moments,
     covariance_subspace,
     joint_subspace,
     mean_subspace,
     principal_angles,
 )
 from isrlearn.datasets import make_gaussian_environments
+from isrlearn.engine import cell_moments
 
 methods = {"means": mean_subspace, "covariances": covariance_subspace, "joint": joint_subspace}
 environments = range(2, 9)

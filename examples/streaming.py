@@ -9,10 +9,9 @@ the whole.
 
 import numpy as np
 
-from isrlearn.engine import cell_moments
 from isrlearn import ISRClassifier
-from isrlearn.core import Moments
 from isrlearn.datasets import make_gaussian_environments
+from isrlearn.engine import cell_moments
 
 data = make_gaussian_environments(5_000, 6, random_state=0)
 order = np.random.default_rng(0).permutation(len(data.y))

@@ -12,15 +12,14 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
-from isrlearn.engine import cell_moments
 from isrlearn.core import (
     Eraser,
-    Moments,
     covariance_subspace,
     mean_subspace,
     multiclass_subspace,
     regression_subspace,
 )
+from isrlearn.engine import cell_moments
 
 HERE = Path(__file__).parent
 # Told apart by people who see few colours, too (Okabe and Ito).
