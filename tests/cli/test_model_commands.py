@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 
+import click
 import numpy as np
 import onnxruntime
 import pyarrow.parquet as pq
@@ -17,11 +18,14 @@ import pytest
 import isrlearn
 from isrlearn import ISRClassifier
 from isrlearn.cli.datasets import write_dataset
+from isrlearn.cli.fit import fit
+from isrlearn.core.methods import METHODS
 from isrlearn.datasets import (
     EnvironmentData,
     load_digits_on_paper,
     make_gaussian_environments,
 )
+from isrlearn.estimators.heads import HEADS
 from isrlearn.io import read_model, read_table, save, write_columns
 from isrlearn.metrics import group_report
 
@@ -158,6 +162,14 @@ def test_settings_reach_the_estimator(well, folder, tmp_path):
     assert {name: parameters[name] for name in expected} == expected
     well("fit", folder / "train.csv", *COLUMNS, "--out", out, "--n-spurious", "permutation")
     assert isrlearn.load(out).n_spurious == "permutation"
+
+
+def test_choices_are_the_library_s():
+    kinds = {option.name: option.type for option in fit.params}
+    choices = {name: set(t.choices) for name, t in kinds.items() if isinstance(t, click.Choice)}
+    assert choices["method"] == {m for m in METHODS if METHODS[m].uses_classes}
+    assert choices["variant"] == {v for m in METHODS.values() for v in m.variants}
+    assert choices["head"] == set(HEADS)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +353,7 @@ class TestMistakes:
         columns["e"] = np.full(8, "")
         write_columns(tmp_path / "t.csv", columns)
         line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
-        assert "none of the 8 rows has a known environment" in line
+        assert "the rows have 0 known environment(s)" in line
 
     def test_one_class(self, mistake, tmp_path):
         columns = {"x": np.arange(8.0), "y": np.full(8, "a"), "e": np.arange(8) % 2}
@@ -472,6 +484,11 @@ class TestMistakes:
             (("--alpha", "1"), "alpha is not a setting of a classification"),
             (("--head", "ridge"), "head must be"),
             (("--level", "2"), "level must be a number in (0, 1); got 2.0"),
+            (
+                ("--task", "regression", "--weights", "class")
+                + ("--label", "f0", "--features", "f1:f3"),
+                "weights must be",
+            ),
             (
                 ("--label", "y.npy", "--validation", "v.csv"),
                 "y.npy: there is no such file",

@@ -109,7 +109,7 @@ def demonstration(seed: int = 0) -> Demonstration:
 
     splits = load_digits_on_paper(random_state=seed)
     train, test = splits.train, splits.test
-    isr = ISRClassifier().fit(train.X, train.y, environments=train.environments)
+    isr = ISRClassifier().fit(train.X, train.y, train.environments)
     sizes = group_sizes(train.y, train.environments)
     plain, removed = (
         group_report(

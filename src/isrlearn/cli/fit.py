@@ -15,7 +15,6 @@ from isrlearn.cli import tables
 from isrlearn.cli.console import groups, show, working
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from rich.console import RenderableType
 
     from isrlearn.io import ModelFile, Table
@@ -47,9 +46,9 @@ _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels
 SETTINGS = tables.options(
     option("--method", type=METHODS, help="Moments to compare. [default: mean]"),
     option("--n-spurious", type=COUNT, help="Directions to remove, or a test. [default: auto]"),
-    option("--scale", type=float, help="Share of them to keep, 0 to 1. [default: 0]"),
+    option("--level", type=float, help="Level of that test. [default: 0.01]"),
+    option("--scale", type=float, help="Share of these directions to keep, 0 to 1. [default: 0]"),
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
-    option("--level", type=float, help="Level of the rank test. [default: 0.01]"),
     option("--variant", type=Choice(["pooled", "paper"]), help="[default: pooled]"),
     option("--head", type=Choice(["logistic", "lda", "ridge"]), help="[default: logistic, ridge]"),
     option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 1]"),
@@ -203,19 +202,16 @@ def fit_table(
     from isrlearn.io import ModelFile
 
     kind = isrlearn.ISRRegressor if task == "regression" else isrlearn.ISRClassifier
-    X, y, environments = tables.data_of(table)
-    searching = search or validation is not None
-    chosen = parameters(kind, task, settings, y, searching)
+    chosen, rows = parameters(kind, task, settings), tables.data_of(table)
     found = None
     if engine == "dask":
         estimator = _fit_by_dask(kind(**chosen), table, columns, scheduler)
-    elif searching:
+    elif search or validation is not None:
         held = None if validation is None else tables.data_of(validation)
         found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
-        found.fit(X, y, environments=environments, validation=held)
-        estimator = found.best_estimator_
+        estimator = found.fit(*rows, validation=held).best_estimator_
     else:
-        estimator = kind(**chosen).fit(X, y, environments=environments)
+        estimator = kind(**chosen).fit(*rows)
     scored = {"train": table} | ({} if validation is None else {"validation": validation})
     scores = {part: tables.scores(estimator, rows) for part, rows in scored.items()}
     if table.named:
@@ -232,21 +228,15 @@ def fit_table(
     return ModelFile(estimator, table.feature_names, metadata), scores, found
 
 
-def parameters(
-    kind: Any, task: str, settings: Mapping[str, Any], y: NDArray, searching: bool
-) -> dict[str, Any]:
+def parameters(kind: Any, task: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of an estimator, or of its search, from the values of `SETTINGS`."""
     given = {name: value for name, value in settings.items() if value is not None}
-    weights = given.pop("weights", None)
-    if given.get("n_components") == "none":
-        given["n_components"] = None
     for name in given:
         if name not in signature(kind).parameters:
             raise ValueError(f"{name} is not a setting of a {task}")
-    if weights == "class" and task == "regression":
-        raise ValueError("a regression has no classes to weight; use --weights group or none")
-    if weights is not None:
-        given["weights"] = None if weights == "none" else weights
+    for name in ("n_components", "weights"):
+        if given.get(name) == "none":
+            given[name] = None
     return given
 
 

@@ -81,8 +81,7 @@ def evaluate(
         reports = {"model": tables.scores(estimator, rows, metric, sizes)}
         if baseline is not None:
             train = tables.labelled_table_for(saved, baseline, **columns | {"labels": None})
-            plain = clone(estimator).set_params(n_spurious=0)
-            plain.fit(train.X, train.y, environments=train.environments)
+            plain = clone(estimator).set_params(n_spurious=0).fit(*tables.data_of(train))
             reports = {"nothing removed": tables.scores(plain, rows, metric, sizes), **reports}
     record = {"model": reports["model"].to_dict(), "baseline": None}
     if baseline is not None:
