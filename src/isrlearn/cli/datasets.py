@@ -46,9 +46,9 @@ class Dataset:
 def catalogue() -> dict[str, Dataset]:
     """Every data set by name."""
     from isrlearn import datasets as own
-    from isrlearn.datasets.law_school import LAW_SCHOOL_FILE
     from isrlearn.paper import datasets as paper
     from isrlearn.paper.datasets.idx import IDX_FILES
+    from isrlearn.paper.datasets.law_school import LAW_SCHOOL_FILE
 
     fashion = IDX_FILES["fashion-mnist"]
     known = {
@@ -58,7 +58,7 @@ def catalogue() -> dict[str, Dataset]:
         "regression": Dataset(paper.make_regression_unit_test, "regression"),
         "mc-cmnist": Dataset(paper.load_mc_cmnist, files=IDX_FILES["mnist"]),
         "rcfmnist": Dataset(paper.load_rcfmnist, "regression", fashion[:2]),
-        "law-school": Dataset(own.load_law_school, "regression", (LAW_SCHOOL_FILE,)),
+        "law-school": Dataset(paper.load_law_school, "regression", (LAW_SCHOOL_FILE,)),
         "fashion-on-photos": Dataset(paper.load_fashion_on_photos, files=fashion),
         "waterbirds": Dataset(paper.load_waterbirds, folder=True),
         "celeba": Dataset(paper.load_celeba, folder=True),

@@ -4,7 +4,6 @@ from isrlearn.datasets.data import EnvironmentData, Splits, load_features, save_
 from isrlearn.datasets.digits import load_digits_on_paper
 from isrlearn.datasets.files import DataError
 from isrlearn.datasets.gaussian import make_gaussian_environments
-from isrlearn.datasets.law_school import load_law_school
 from isrlearn.datasets.waterbirds_like import make_waterbirds_like
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "Splits",
     "load_digits_on_paper",
     "load_features",
-    "load_law_school",
     "make_gaussian_environments",
     "make_waterbirds_like",
     "save_features",

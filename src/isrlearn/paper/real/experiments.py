@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from isrlearn.datasets import load_law_school
-from isrlearn.paper.datasets import load_fashion_on_photos, load_mc_cmnist, load_rcfmnist
+from isrlearn.paper.datasets import (
+    load_fashion_on_photos,
+    load_law_school,
+    load_mc_cmnist,
+    load_rcfmnist,
+)
 from isrlearn.paper.real.features import TrainedFeatures, mapped, trained_features
 from isrlearn.paper.real.folders import CELEBA, CLIP, MULTINLI, WATERBIRDS, probe_rule
 from isrlearn.paper.real.methods import Rule

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from isrlearn.datasets import load_law_school
+from isrlearn.paper.datasets import load_law_school
 
 pytestmark = pytest.mark.skipif(
     "ISRLEARN_DATA" not in os.environ, reason="ISRLEARN_DATA is not set"

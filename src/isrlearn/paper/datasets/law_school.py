@@ -69,7 +69,7 @@ def load_law_school(
 
     Examples
     --------
-    >>> from isrlearn.datasets import load_law_school
+    >>> from isrlearn.paper.datasets import load_law_school
     >>> splits = load_law_school()  # doctest: +SKIP
     >>> splits.train  # doctest: +SKIP
     EnvironmentData(n_samples=575, n_features=17, environments=['female', 'male'])
