@@ -20,8 +20,11 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from isrlearn.core import Moments, covariance_rank, joint_rank, mean_rank, permutation_rank
+from isrlearn.core import METHODS, Moments, covariance_rank, joint_rank, mean_rank
+from isrlearn.core.labels import Cells
 from isrlearn.engine import cell_moments
+from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.permutation import permutation_rank
 from isrlearn.paper.datasets import (
     make_linear_unit_test,
     make_multiclass_unit_test,
@@ -105,11 +108,11 @@ def false_positives(name: str, seed: int) -> list[dict]:
     size = (n * 8, d)
     X = rng.standard_t(5, size=size) if heavy else rng.normal(size=size)
     y, e = np.arange(n * 8) % 2, np.arange(n * 8) // 2 % 4
-    moments = cell_moments(X, y, e)
+    moments, sample = cell_moments(X, y, e), Sample(X, Cells.of(y, e))
     rows = []
     for method, test in TESTS.items():
         if kind == "permutation":
-            found = permutation_rank(X, y, e, method=method, random_state=seed).rank
+            found = permutation_rank(sample, METHODS[method], random_state=seed).rank
         else:
             found = test(moments).rank
         row = {"data": name, "n_environments": 4, "method": method}

@@ -23,12 +23,13 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from isrlearn.estimators.search._splits import cell_folds, cells_of
 from sklearn.model_selection import GridSearchCV
 
 from isrlearn import ISRClassifier
+from isrlearn.core.labels import Cells
 from isrlearn.datasets import Splits, make_waterbirds_like
 from isrlearn.estimators import ISRClassifierCV
+from isrlearn.estimators.selection import cell_folds
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
 from isrlearn.paper.tables import Table, markdown, write_files
 
@@ -65,7 +66,8 @@ def searches(grid: dict[str, list[Any]], folds: list) -> dict[str, Any]:
 def measured(splits: Splits, grid: dict[str, list[Any]], n_folds: int) -> list[dict]:
     """Seconds, choice and worst-group accuracies of both searches."""
     train, test = splits.train, splits.test
-    folds = cell_folds(cells_of(train.y, train.environments), n_folds)
+    cells = Cells.of(train.y, train.environments)
+    folds = cell_folds(cells.k * len(cells.environments) + cells.e, n_folds)
     rows = []
     for name, search in searches(grid, folds).items():
         start = time.process_time()
