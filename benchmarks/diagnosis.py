@@ -1,9 +1,9 @@
-"""What `isrlearn.diagnose` says on data whose truth is known.
+"""What `isrlearn.diagnose` recommends on data whose truth is known.
 
     python benchmarks/diagnosis.py --seeds 10 --jobs 2 --out docs/benchmarks/diagnosis
 
-Five spurious dimensions, 5,000 samples an environment. Also draws the spectra that the number of
-dimensions is read off: how far each direction moves, beside what sampling noise can move it.
+Five spurious dimensions, 5,000 samples per environment. Also draws the spectra that the number of
+dimensions is taken from: how far each direction shifts, and the level of sampling noise.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from isrlearn.paper.datasets import (
 from isrlearn.paper.figures import drawn
 from isrlearn.paper.tables import Table, markdown, write_files
 
-#: Findings that say what limits the answer, in the words of the table.
+#: Findings that limit the answer, in the words of the table.
 LIMITS = {
     "too-few-environments": "too few environments",
     "covariances-equal": "covariances do not differ",
     "weak-covariances": "covariances differ little",
-    "single-class-environments": "environments with one class, named",
-    "no-shift": "nothing moves",
+    "single-class-environments": "environments with one class",
+    "no-shift": "nothing shifts",
 }
 
 
@@ -65,7 +65,7 @@ def single_class(E: int, seed: int) -> EnvironmentData:
 
 
 def nothing(E: int, seed: int) -> EnvironmentData:
-    """Features that say something of the class and nothing of the environment."""
+    """Features that depend on the class and not on the environment."""
     rng = np.random.default_rng(seed)
     y, e = rng.integers(2, size=5000 * E), np.repeat(np.arange(E), 5000)
     X = rng.normal(size=(5000 * E, 10))
@@ -86,7 +86,7 @@ DATA: list[tuple[str, int, Maker]] = [
 
 
 def advice(make: Maker, E: int, seed: int) -> tuple[str, list[str]]:
-    """Method and dimensions in a word, and what limits them."""
+    """Method and number of dimensions, and what limits them."""
     data = make(E, seed)
     found = diagnose(data.X, data.y, data.environments, n_bootstrap=20).recommendation
     chosen = found.parameters
@@ -98,7 +98,7 @@ def advice(make: Maker, E: int, seed: int) -> tuple[str, list[str]]:
 
 
 def table(found: list[list[tuple[str, list[str]]]]) -> Table:
-    """What was said, and how often where not always."""
+    """What was recommended, and in how many seeds unless in all."""
     lines = []
     for (name, E, _), answers in zip(DATA, found, strict=True):
         said = Counter(answer for answer, _ in answers)
@@ -112,7 +112,7 @@ def _counted(words: Counter, n: int) -> str:
 
 
 def spectra() -> dict[str, Any]:
-    """Name of each panel: spectrum, noise level and rank."""
+    """Rank test of each panel, by its name."""
     panels = {
         "Example-3s, means": unit_test("3s", 8, 0),
         "Waterbirds-like": make_waterbirds_like(random_state=0).train,
@@ -160,7 +160,7 @@ def main() -> None:
     found = [answers[i : i + options.seeds] for i in range(0, len(answers), options.seeds)]
     notes = [
         f"Made by `python benchmarks/diagnosis.py --seeds {options.seeds}`.",
-        f"Five spurious dimensions, 5,000 samples an environment, {options.seeds} seeds.",
+        f"Five spurious dimensions, 5,000 samples per environment, {options.seeds} seeds.",
     ]
     page = markdown("What the diagnosis says", notes, [table(found)])
     record = [

@@ -2,8 +2,8 @@
 Ask before you fit
 ==================
 
-`diagnose` checks the assumptions on your data, tries the removal on held-out rows and says what
-to do. Here on data that fit, on data where nothing moves, and on data with too few environments.
+`diagnose` checks the assumptions on your data, tries the removal on held-out rows and recommends
+what to do: here on suitable data, on data where nothing shifts, and with too few environments.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ clf.fit(train.X, train.y, environments=train.environments)
 print(advice.parameters)
 
 # %%
-# Environments shuffled: nothing moves with them any more.
+# With shuffled environments nothing shifts between them any more.
 data = make_gaussian_environments(1_000, 4, n_spurious=2, random_state=0)
 shuffled = np.random.default_rng(0).permutation(data.environments)
 print(diagnose(data.X, data.y, shuffled).recommendation.codes)

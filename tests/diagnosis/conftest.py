@@ -32,7 +32,7 @@ def cells():
 
 @pytest.fixture(scope="session")
 def shortcut():
-    """Two classes, three environments: one direction moves with the environment, one tells."""
+    """Two classes, three environments: one direction shifts, another one shows the class."""
     means = np.zeros((2, 3, 6))
     means[..., 0] = [0.0, 2.0, 4.0]
     means[1, :, 1] = 2.0

@@ -1,4 +1,4 @@
-"""Missing, small and unlabelled cells: named, worked around, and the advice can be followed."""
+"""Missing, small and unlabelled cells are reported, and the advice can be followed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def example_3(E, keep, seed=0):
 def followed(found, X, y, e):
     """The estimator that is recommended, fitted as it is recommended."""
     e = e.astype(object)
-    e[np.isin(e, found.recommendation.unlabel)] = None
+    e[np.isin(y, found.recommendation.unlabel)] = None
     return ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=e)
 
 
-def test_single_class_environments_are_named_and_left_out():
+def test_environments_with_a_single_class_are_named_and_used():
     # Class 0 is missing in b and class 1 in c: four of six environments have both.
     X, y, e = example_3(6, lambda y, e: ~(((e == 1) & (y == 0)) | ((e == 2) & (y == 1))))
     found = diagnose(X, y, e, n_bootstrap=0)
@@ -33,29 +33,29 @@ def test_single_class_environments_are_named_and_left_out():
     assert found.cells.single_class == (Cell(1, "b", 300), Cell(0, "c", 300))
     assert "single-class-environments" in found.recommendation.codes
     assert "'b' (only 1), 'c' (only 0)" in " ".join(found.recommendation.sentences)
-    # One class in five environments shows four dimensions, both in four only three.
-    assert found.recommendation.unlabel == ("b",)
-    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 4, "condition_on": 0}
-    assert followed(found, X, y, e).n_spurious_ == 4
+    # Each class is compared between the five environments it was seen in: together, all six.
+    assert found.recommendation.unlabel == ()
+    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 5}
+    assert followed(found, X, y, e).n_spurious_ == 5
 
 
-def test_the_class_seen_everywhere_is_compared():
+def test_only_the_class_seen_in_several_environments_is_compared():
     X, y, e = example_3(4, lambda y, e: (e == 0) | (y == 1))
     found = diagnose(X, y, e, n_bootstrap=0)
-    assert found.cells.left_out == ()
-    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 3, "condition_on": 1}
+    assert found.cells.compared == (1,)
+    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 3}
     assert followed(found, X, y, e).n_spurious_ == 3
 
 
-def test_environments_are_left_out_when_that_shows_as_much(cells):
-    # Class 1 is seen in one environment more than class 0, but stays where it is there.
+def test_a_class_with_one_environment_more_is_compared_in_all_of_its_own(cells):
+    # Class 1 is seen in one environment more than class 0, but does not shift there.
     means = np.zeros((2, 3, 4))
     means[:, 1, 0] = 5.0
     means[1, :, 1] = 4.0
     X, y, e = cells([[300, 300, 0], [300, 300, 300]], means)
     found = diagnose(X, y, e, n_bootstrap=0)
-    assert found.cells.compared_classes == (0, 1)
-    assert found.recommendation.unlabel == (2,)
+    assert found.cells.compared == (0, 1)
+    assert found.cells.empty == (Cell(0, 2, 0),)
     assert found.recommendation.parameters == {"method": "mean", "n_spurious": 1}
     assert followed(found, X, y, e).n_spurious_ == 1
 
@@ -67,7 +67,7 @@ def test_nothing_to_compare():
     assert found.means is None
     assert found.recommendation.codes == ("nothing-to-compare", "single-class-environments")
     assert "cannot be used" in found.recommendation.summary
-    assert "no class is seen in two environments" in str(found)
+    assert "no class has rows in two environments" in str(found)
 
 
 def test_a_cell_too_small_for_covariances_is_named(cells):
@@ -106,11 +106,11 @@ def test_few_labels_are_called_few(cells):
     found = diagnose(X, y, e)
     assert found.cells.n_labelled == 60
     assert sum(found.cells.unlabelled) == 2340
-    assert found.means.moved
+    assert found.means.shifted
     assert not found.stability.stable
     assert {"unstable", "few-labels"} <= set(found.recommendation.codes)
     assert found.stability.more_rows > 1
-    # The head is trained on all the rows, those without an environment too.
+    # The head is trained on all the rows, including those without an environment.
     plain = next(h for h in found.heads if not h.removed and h.weight is None)
     assert plain.average > 0.9
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from isrlearn import ISRClassifier
 from isrlearn.diagnosis import diagnose
-from isrlearn.diagnosis._covariances import _noise
-from isrlearn.diagnosis._frame import Frame
-from isrlearn.engine import cell_moments
 
 
 def noise_of(X, y, e):
-    moments = cell_moments(X, y, e, pooled=True)
-    frame = Frame.of(X, moments, y, e, 0)
-    return _noise(frame, np.arange(len(moments.classes)))
+    return diagnose(X, y, e, n_bootstrap=0).covariances.noise
 
 
 def test_gaussian_features_have_gaussian_noise(cells):
-    # Cells of different covariances, and of few rows: neither may pass for tails.
+    # Neither different covariances of the cells nor few rows may look like heavy tails.
     rng = np.random.default_rng(0)
     spread = np.array([[np.diag(rng.uniform(0.2, 5, size=8)) for _ in range(3)] for _ in range(2)])
     X, y, e = cells(np.full((2, 3), 2000), np.zeros((2, 3, 8)), spread)
@@ -34,8 +30,8 @@ def test_noise_of_t_distributed_features_is_that_of_their_kurtosis(dof):
     X = rng.normal(size=(n, p)) / np.sqrt(rng.chisquare(dof, size=n) / dof)[:, None]
     kappa = 6 / (dof - 4)  # excess kurtosis of each feature
     expected = ((p + 2) * (1 + kappa / 3) - 1) / (p + 1)
-    e = np.arange(n) % 2
-    assert noise_of(X, np.zeros(n, int), e) == pytest.approx(expected, rel=0.03)
+    y, e = np.arange(n) // 2 % 2, np.arange(n) % 2
+    assert noise_of(X, y, e) == pytest.approx(expected, rel=0.03)
 
 
 def test_heavy_tails_do_not_pass_for_a_shift():
@@ -46,7 +42,7 @@ def test_heavy_tails_do_not_pass_for_a_shift():
         X = rng.normal(size=(1200, 6)) / np.sqrt(rng.chisquare(5, size=1200) / 5)[:, None]
         found = diagnose(X, y, e, n_bootstrap=0)
         heavy += found.covariances.heavy_tailed
-        alarms += found.covariances.moved
+        alarms += found.covariances.shifted
     assert heavy == 12
     assert alarms <= 1
     assert "heavy-tails" in found.recommendation.codes
@@ -73,4 +69,21 @@ def test_covariances_that_differ_everywhere_are_left_alone(cells):
     assert found.covariances.n_dimensions_joint >= 5
     assert found.recommendation.parameters["method"] == "mean"
     assert found.n_spurious == 1
-    assert "covariances-move-everywhere" in found.recommendation.codes
+    assert "covariances-shift-everywhere" in found.recommendation.codes
+
+
+def test_a_class_too_small_for_covariances_is_to_be_unlabelled(cells):
+    # Covariances of class 0 differ along one dimension; class 1 has a cell of twelve rows.
+    spread = np.array([[np.eye(5), np.diag([6.0, 1, 1, 1, 1])]] * 2)
+    means = np.zeros((2, 2, 5))
+    means[1, :, 1] = 3.0
+    X, y, e = cells([[900, 900], [12, 900]], means, spread)
+    found = diagnose(X, y, e, n_bootstrap=0)
+    assert found.covariances.compared == (0,)
+    assert found.recommendation.parameters["method"] == "cov"
+    assert found.recommendation.unlabel == (1,)
+    assert "the rows of class 1 to None" in found.recommendation.summary
+    known = e.astype(float)
+    known[y == 1] = np.nan
+    clf = ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=known)
+    assert abs(clf.spurious_basis_[0, 0]) > 0.9

@@ -18,7 +18,7 @@ def test_text_fits_a_terminal_and_answers_every_question(diagnosis):
     assert max(map(len, text.splitlines())) <= 100
     for words in (
         "2,400 rows, 6 features, 2 classes, 3 environments",
-        "Do means move?              yes",
+        "Do means shift?             yes",
         "Do covariances differ?      no",
         "ISR-Mean needs 2 environments, there are 3: met",
         "Is the subspace stable?     yes",
@@ -36,7 +36,7 @@ def test_many_environments_are_summed_up():
     X = rng.normal(size=(1200, 3))
     X[:, 0] += rng.normal(size=40)[e]
     text = str(diagnose(X, e // 20 * 0 + np.arange(1200) // 40 % 2, e, n_bootstrap=0))
-    assert "Rows a cell: 15 to 15, median 15" in text
+    assert "Rows per cell: 15 to 15, median 15" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -150,12 +150,12 @@ def test_difficult_data_get_advice_that_can_be_followed(name):
     X, y, e = difficult(name)
     found = diagnose(X, y, e, n_bootstrap=10)
     json.dumps(found.to_dict(), allow_nan=False)
-    assert found.means.moved
+    assert found.means.shifted
     assert found.n_spurious == 1
     assert found.recommendation.parameters["method"] == "mean"
     clf = ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=e)
     assert clf.n_spurious_ == 1
-    # What is removed is the feature that moves.
+    # What is removed is the feature that shifts.
     assert abs(clf.spurious_basis_[0, 0]) > 0.5
 
 
@@ -166,7 +166,7 @@ def test_one_dimension_stays_when_all_move():
     found = diagnose(X, np.arange(900) // 9 % 2, e, n_bootstrap=0)
     assert found.means.n_dimensions == 3
     assert found.recommendation.parameters["n_spurious"] == 2
-    assert "everything-moves" in found.recommendation.codes
+    assert "everything-shifts" in found.recommendation.codes
 
 
 def test_cells_of_one_row_are_refused():
@@ -179,5 +179,5 @@ def test_a_target_that_is_constant_in_an_environment():
     X, e = np.random.default_rng(0).normal(size=(60, 4)), np.repeat([0, 1], 30)
     found = diagnose(X, np.where(e, 2.5, 1.5), e, n_bootstrap=0)
     assert np.isnan(found.information.label_before)
-    assert "they do not vary inside environments" in str(found)
-    assert found.target.moved
+    assert "labels do not vary inside environments" in str(found)
+    assert found.target.shifted

@@ -1,4 +1,4 @@
-"""What labels and environments can be told by, before and after the removal."""
+"""How well labels and environments are predicted before and after the removal."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_accuracies_are_those_of_gaussians(cells):
     assert found.label_error < 0.01
 
 
-def test_labels_that_move_with_the_environment_are_lost(cells):
-    # The one direction that tells classes apart is the one that moves.
+def test_labels_that_shift_with_the_environment_are_lost(cells):
+    # The only direction that distinguishes classes is the one that shifts.
     means = np.zeros((2, 2, 6))
     means[1, :, 0] = 2.5
     means[:, 1, 0] += 3.0
@@ -35,14 +35,16 @@ def test_labels_that_move_with_the_environment_are_lost(cells):
     assert "labels-lost" in found.recommendation.codes
 
 
-def test_environments_are_told_by_covariances_too(cells):
+def test_environments_are_predicted_by_covariances_too(cells):
     spread = np.array([[np.eye(4), np.diag([9.0, 1.0, 1.0, 1.0])]] * 2)
     means = np.zeros((2, 2, 4))
     means[1, :, 1] = 3.0
     found = diagnose(*cells(np.full((2, 2), 1000), means, spread), n_bootstrap=0)
     assert found.recommendation.parameters == {"method": "cov", "n_spurious": 1}
     assert found.information.quadratic
-    assert found.information.environment_before > 0.65  # no mean moves: a line would be at 0.5
+    assert (
+        found.information.environment_before > 0.65
+    )  # no mean shifts: a linear model would be at 0.5
     assert found.information.environment_after == pytest.approx(0.5, abs=0.04)
 
 
@@ -84,13 +86,13 @@ def test_regression_explains_variance_inside_environments():
     assert found.heads == ()
 
 
-def test_a_target_that_moves_is_reported():
+def test_a_target_that_shifts_is_reported():
     rng = np.random.default_rng(0)
     e = np.arange(900) % 3
     y = rng.normal(size=900) + 0.7 * e
     X = np.column_stack([y, rng.normal(size=900)]) + 0.3 * rng.normal(size=(900, 2))
     found = diagnose(X, y, e, n_bootstrap=0)
     assert found.task == "regression"
-    assert found.target.moved
+    assert found.target.shifted
     assert found.target.effect == pytest.approx(1.4, abs=0.2)
-    assert "target-moves" in found.recommendation.codes
+    assert "target-shifts" in found.recommendation.codes

@@ -1,21 +1,15 @@
-"""How far means move, and how many dimensions environments can show."""
+"""How far means shift, and how many dimensions environments can show."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from isrlearn.core import mean_rank
 from isrlearn.diagnosis import diagnose
-from isrlearn.diagnosis._means import mean_shift
-from isrlearn.engine import cell_moments
 
 
 def shift_of(X, y, e):
-    moments = cell_moments(X, y, e, pooled=True)
-    classes = np.arange(len(moments.classes))
-    test = mean_rank(moments, classes)
-    return mean_shift(test, moments, classes, n_coordinates=X.shape[1])
+    return diagnose(X, y, e, n_bootstrap=0).means
 
 
 @pytest.mark.parametrize("distance", [0.5, 2.0, 6.0])
@@ -33,15 +27,15 @@ def test_effect_is_the_distance_in_standard_deviations(cells, distance):
 def test_effect_of_nothing_is_nothing(cells):
     X, y, e = cells(np.full((2, 3), 500), np.zeros((2, 3, 30)))
     found = diagnose(X, y, e, n_bootstrap=0)
-    assert not found.means.moved
+    assert not found.means.shifted
     # Thirty coordinates of noise would be a distance of sqrt(30 * 2 / 500) = 0.35.
     assert found.means.effect < 0.2
 
 
 PATTERNS = {
     "classes mirror each other": (np.array([[1.0], [-1.0], [2.0]]), 1),
-    "one class moves": (np.array([[1.0], [0.0], [0.0]]), 1),
-    "two ways to move": (np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), 2),
+    "one class shifts": (np.array([[1.0], [0.0], [0.0]]), 1),
+    "two ways to shift": (np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), 2),
     "each in its own way": (np.eye(3), 3),
 }
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.core import principal_angles
-from isrlearn.core.whiten import whitening
-from isrlearn.diagnosis._stability import SHIFTS, leading, stability
+from isrlearn.core import METHODS, principal_angles, whitening
+from isrlearn.diagnosis.stability import subspace_stability
 from isrlearn.engine import cell_moments
 
 
@@ -22,12 +21,9 @@ def angles(cells, count, means, covariances, method, rank, truth, n_seeds=15):
     true, predicted = [], []
     for seed in range(n_seeds):
         moments, W = whitened(*cells(count, means, covariances, seed=seed))
-        classes = np.arange(len(count))
-        N = leading(SHIFTS[method](moments, classes), rank)
+        N = METHODS[method].shifts(moments, None).leading(rank)
         true.append(np.degrees(principal_angles(N, W.factor.T @ truth)[0]))
-        found = stability(
-            moments, classes, method, rank, noise=1.0, n_bootstrap=30, random_state=seed
-        )
+        found = subspace_stability(moments, method, rank, n_bootstrap=30, random_state=seed)
         predicted.append(found.median[0])
         assert found.low[0] <= found.median[0] <= found.high[0]
     return np.median(true), np.median(predicted)
@@ -60,18 +56,18 @@ def test_angles_of_covariances_and_both(cells):
 def test_more_rows_bring_what_they_promise(cells):
     means = np.zeros((2, 2, 30))
     means[:, 1, 0] = 1.0
-    truth, classes, n = np.eye(30)[:, :1], np.arange(2), 40
+    truth, n = np.eye(30)[:, :1], 40
     factors = []
     for seed in range(20):
         moments, _ = whitened(*cells(np.full((2, 2), n), means, seed=seed))
-        found = stability(moments, classes, "mean", 1, noise=1.0, n_bootstrap=1, random_state=0)
+        found = subspace_stability(moments, "mean", 1, n_bootstrap=1)
         factors.append(found.more_rows)
     more = round(n * np.median(factors))
     assert more > 1.2 * n
     angles = []
     for seed in range(20):
         moments, W = whitened(*cells(np.full((2, 2), more), means, seed=100 + seed))
-        N = leading(SHIFTS["mean"](moments, classes), 1)
+        N = METHODS["mean"].shifts(moments, None).leading(1)
         angles.append(np.degrees(principal_angles(N, W.factor.T @ truth)[0]))
     assert np.median(angles) == pytest.approx(30, abs=4)
 
@@ -80,7 +76,6 @@ def test_heavier_tails_make_covariances_less_certain(cells):
     spread = np.array([[np.eye(5), np.diag([2.5, 1, 1, 1, 1.0])]] * 2)
     moments, _ = whitened(*cells(np.full((2, 2), 400), np.zeros((2, 2, 5)), spread))
     calm, wild = (
-        stability(moments, np.arange(2), "cov", 1, noise=f, n_bootstrap=60, random_state=0)
-        for f in (1.0, 4.0)
+        subspace_stability(moments, "cov", 1, noise=f, n_bootstrap=60) for f in (1.0, 4.0)
     )
     assert wild.median[0] == pytest.approx(2 * calm.median[0], rel=0.35)

@@ -1,4 +1,4 @@
-"""On data whose truth is known the diagnosis names the right method and what limits it."""
+"""On data whose truth is known the diagnosis recommends the right method and names its limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def linear(name, E, seed, n=2500):
 
 @pytest.mark.parametrize("name", ["2", "2s"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_example_2_moves_along_one_dimension(name, seed):
+def test_example_2_shifts_along_one_dimension(name, seed):
     found, truth = linear(name, 3, seed)
     assert truth.mean_rank == 1
     assert found.recommendation.parameters == {"method": "mean", "n_spurious": 1}
@@ -69,7 +69,7 @@ def test_example_3_prime_needs_covariances(name, seed):
     assert found.recommendation.parameters == {"method": "joint", "n_spurious": 5}
     assert found.means.limited  # the means alone would have shown three
     assert "too-few-environments" not in found.recommendation.codes
-    assert "covariances-move" in found.recommendation.codes
+    assert "covariances-shift" in found.recommendation.codes
     assert {r.theorem: r.met for r in found.requirements} == {"ISR-Mean": False, "ISR-Cov": True}
 
 
@@ -83,7 +83,7 @@ def test_two_nearly_equal_variances_are_called_weak(seed):
         random_state=seed,
     )
     found = diagnose(data.X, data.y, data.environments, n_bootstrap=0)
-    if found.covariances.moved:
+    if found.covariances.shifted:
         assert found.covariances.weak
         assert "weak-covariances" in found.recommendation.codes
         assert {r.theorem: r.met for r in found.requirements}["ISR-Cov"] is None
@@ -96,9 +96,9 @@ def test_covariances_alone(seed):
     )
     found = diagnose(data.X, data.y, data.environments, n_bootstrap=0)
     assert found.n_spurious == 5
-    if not found.means.moved:  # one test in a hundred says they do
+    if not found.means.shifted:  # one test in a hundred says they do
         assert found.recommendation.parameters == {"method": "cov", "n_spurious": 5}
-        assert found.recommendation.codes[:2] == ("means-equal", "covariances-move")
+        assert found.recommendation.codes[:2] == ("means-equal", "covariances-shift")
     # |σ₁² − σ₂²| over their mean, for deviations of 1 and 2
     assert found.covariances.ratio == pytest.approx(3 / 2.5, rel=0.1)
 
@@ -130,7 +130,7 @@ def test_regression(anticausal, seed):
     assert few.recommendation.parameters == {"n_spurious": 2}
     assert "too-few-environments" in few.recommendation.codes
     assert "covariances-not-valid" in few.recommendation.codes
-    assert "target-moves" not in few.recommendation.codes
+    assert "target-shifts" not in few.recommendation.codes
     enough, _ = diagnosed(make_regression_unit_test, seed, n_environments=8, **make)
     assert enough.n_spurious in (4, 5)  # the weakest of five directions can be lost in noise
     assert "too-few-environments" not in enough.recommendation.codes

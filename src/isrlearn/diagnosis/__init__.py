@@ -1,22 +1,15 @@
 """Will ISR help with these data? Which assumptions hold, and what to do."""
 
-from isrlearn.diagnosis._advice import Recommendation
-from isrlearn.diagnosis._cells import Cell, Cells
-from isrlearn.diagnosis._covariances import CovarianceShift, Uncompared
-from isrlearn.diagnosis._diagnose import diagnose
-from isrlearn.diagnosis._diagnosis import Diagnosis
-from isrlearn.diagnosis._findings import Finding
-from isrlearn.diagnosis._heads import HeadScore
-from isrlearn.diagnosis._information import Information
-from isrlearn.diagnosis._means import MeanShift
-from isrlearn.diagnosis._needs import Requirement
-from isrlearn.diagnosis._stability import Stability
-from isrlearn.diagnosis._target import TargetShift
-from isrlearn.diagnosis._unseen import Unseen
+from isrlearn.diagnosis.diagnosis import Diagnosis, Requirement, diagnose
+from isrlearn.diagnosis.findings import Finding, Recommendation
+from isrlearn.diagnosis.held_out import HeadScore, Information, Unseen
+from isrlearn.diagnosis.sample import Cell, CellCounts
+from isrlearn.diagnosis.shifts import CovarianceShift, MeanShift, TargetShift
+from isrlearn.diagnosis.stability import Stability
 
 __all__ = [
     "Cell",
-    "Cells",
+    "CellCounts",
     "CovarianceShift",
     "Diagnosis",
     "Finding",
@@ -27,7 +20,6 @@ __all__ = [
     "Requirement",
     "Stability",
     "TargetShift",
-    "Uncompared",
     "Unseen",
     "diagnose",
 ]

@@ -1,0 +1,300 @@
+"""Whether means, covariances and the target shift between environments, and how far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.spatial.distance import cdist
+
+from isrlearn.core.labels import Cells
+from isrlearn.core.methods import METHODS
+from isrlearn.core.moments import Moments
+from isrlearn.core.rank import RankTest
+from isrlearn.core.shifts import covariance_shifts, mean_shifts
+from isrlearn.core.whiten import ROWS_PER_CELL_FEATURE
+from isrlearn.diagnosis.sample import MOST_COMPARED, Cell, CellCounts, WhitenedSample
+from isrlearn.engine import sum_cells
+from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.permutation import permutation_rank
+
+#: Share of the classes' shifts that may be left out when their patterns are counted: no two
+#: classes of real data shift in exactly the same way.
+_NEGLIGIBLE_SHARE = 0.02
+#: Fewest rows of a cell whose covariance is compared, however few the coordinates.
+_FEWEST = 20
+#: Largest bias of the chi-square statistic by heavy tails that is accepted, in its standard
+#: deviations.
+_HARMLESS_BIAS = 0.5
+#: Most rows that are permuted: every permutation is a pass over them.
+_MOST_PERMUTED = 5_000
+
+
+@dataclass(frozen=True)
+class MeanShift:
+    """How the means of a class shift between environments.
+
+    Examples
+    --------
+    >>> found = MeanShift(True, 1e-9, (1e-9, 1e-4), 2, 10, 2, 1, 3.1, (0, "land", "sea"))
+    >>> found.limited
+    True
+    """
+
+    shifted: bool  #: Whether they shift, by a test at the level of the diagnosis.
+    p_value: float  #: Of the hypothesis that they do not.
+    p_values: tuple[float, ...]  #: Of "0 dimensions are enough", "1 dimension is enough", …
+    n_dimensions: int  #: Dimensions along which they shift by more than sampling noise.
+    n_coordinates: int  #: Features, or principal components, in which they were compared.
+    limit: int  #: Most dimensions that these environments could show.
+    #: Classes that shift in ways of their own. If all classes shift in the same way, or mirror
+    #: each other, they show no more dimensions than one of them.
+    n_patterns: int
+    #: Largest distance between the means of a class in two environments, in within-cell standard
+    #: deviations, with the contribution of sampling noise subtracted.
+    effect: float
+    largest: tuple[Any, Any, Any]  #: Class (None for a regression) and environments of `effect`.
+
+    @property
+    def limited(self) -> bool:
+        """Whether the number of environments, not the data, sets the number of dimensions."""
+        return self.shifted and self.n_dimensions >= self.limit
+
+
+def mean_shift(
+    test: RankTest, moments: Moments, cells: CellCounts, n_coordinates: int
+) -> MeanShift:
+    """Mean shift of whitened moments along the dimensions that a test found."""
+    names = cells.environments
+    N = mean_shifts(moments).leading(test.rank)
+    patterns = _patterns(moments, N, test.level)
+    effect, k, a, b = _largest(moments, N)
+    return MeanShift(
+        shifted=test.rank > 0,
+        p_value=test.p_values[0] if test.p_values else 1.0,
+        p_values=test.p_values,
+        n_dimensions=test.rank,
+        n_coordinates=n_coordinates,
+        limit=min(patterns * (len(names) - 1), test.limit, moments.n_features),
+        n_patterns=patterns,
+        effect=effect,
+        largest=(cells.classes[k], names[a], names[b]),
+    )
+
+
+def _patterns(moments: Moments, N: NDArray, level: float) -> int:
+    """Number of classes whose shifts are not combinations of those of the other classes.
+
+    The shifts of each class along N, in the environments that all of them have, form one row; the
+    rank of these rows is tested against noise.
+    """
+    seen = moments.count > 0
+    compared = seen[seen.sum(axis=1) > 1]
+    block = np.ix_(seen.sum(axis=1) > 1, compared.all(axis=0))
+    count, mean = moments.count[block], moments.mean[block] @ N
+    K, E = count.shape
+    if not N.shape[1] or K == 1 or E < 2:
+        return K if N.shape[1] else 1
+    contrasts = np.linalg.svd(np.eye(E) - 1 / E)[0][:, : E - 1]
+    shifts = np.einsum("ec,ker->kcr", contrasts, mean).reshape(K, -1)
+    # Scaled to an average noise of one: scaling a row does not change the rank.
+    scale = np.sqrt(E / (1 / count).sum(axis=1))
+    squares = np.linalg.svd(scale[:, None] * shifts, compute_uv=False) ** 2
+    for c in range(1, len(squares)):
+        rest = squares[c:].sum()
+        p_value = stats.chi2.sf(rest, (K - c) * (shifts.shape[1] - c))
+        if rest <= _NEGLIGIBLE_SHARE * squares.sum() or p_value > level:
+            return c
+    return len(squares)
+
+
+def _largest(moments: Moments, N: NDArray) -> tuple[float, int, int, int]:
+    """Largest shift of a class between two environments less its noise, the class and the two."""
+    mean = moments.mean @ N if N.shape[1] else moments.mean
+    noise = mean.shape[-1] / np.where(moments.count > 0, moments.count, np.nan)
+    found = []
+    for k, row in enumerate(mean):
+        squared = cdist(row, row, "sqeuclidean") - noise[k] - noise[k, :, None]
+        np.fill_diagonal(squared, np.nan)
+        if not np.isnan(squared).all():
+            a, b = map(int, np.unravel_index(np.nanargmax(squared), squared.shape))
+            found.append((float(squared[a, b]), k, a, b))
+    square, k, a, b = max(found)
+    return float(np.sqrt(max(square, 0.0))), k, a, b
+
+
+@dataclass(frozen=True)
+class CovarianceShift:
+    """How the covariances of a class differ between environments.
+
+    Examples
+    --------
+    >>> from isrlearn.diagnosis import Cell
+    >>> found = CovarianceShift(uncompared=(Cell(1, "land", 12),), n_needed=21)
+    >>> found.shifted, found.p_value
+    (False, None)
+    """
+
+    shifted: bool = False  #: Whether they differ, by a test at the level of the diagnosis.
+    p_value: float | None = None  #: Of the hypothesis that they do not; None if not compared.
+    n_dimensions: int = 0  #: Dimensions along which they differ by more than sampling noise.
+    n_dimensions_joint: int = 0  #: The same for means or covariances, tested together.
+    n_coordinates: int = 0  #: Features, or principal components, in which they were compared.
+    compared: tuple[Any, ...] = ()  #: Classes that are compared.
+    uncompared: tuple[Cell, ...] = ()  #: The smallest cell of each other class, too small.
+    n_needed: int = _FEWEST  #: Rows that a cell must have for a comparison.
+    #: Sampling variance of covariances divided by that of Gaussian features of the same
+    #: covariance; above one for heavy tails.
+    noise: float = float("nan")
+    #: How the null distribution was found: from moments ("chi-square"), or by permuting
+    #: environments inside each class ("permutation") where tails are too heavy for that.
+    form: str = "chi-square"
+    #: Along the directions found, the largest difference of the variances of two environments
+    #: divided by their mean (0 if equal, at most 2); median over the directions.
+    ratio: float = float("nan")
+    chance: float = float("nan")  #: The ratio that sampling noise alone can produce.
+    largest: tuple[Any, Any, Any] | None = None  #: Class and environments of `ratio`.
+
+    @property
+    def weak(self) -> bool:
+        """Whether covariances differ by so little that noise may hide some of the dimensions."""
+        return self.shifted and self.ratio < 2 * self.chance
+
+    @property
+    def heavy_tailed(self) -> bool:
+        """Whether tails were too heavy for the chi-square form."""
+        return self.form == "permutation"
+
+
+def covariance_shift(
+    sample: WhitenedSample, Z: NDArray, cells: Cells, counts: CellCounts, means: RankTest, seed: int
+) -> tuple[CovarianceShift, WhitenedSample]:
+    """Covariance shift, and the sample of the classes and coordinates that are compared.
+
+    The rows Z are all of the data in the coordinates of the given sample.
+    """
+    p = min(sample.rows.shape[1], MOST_COMPARED)
+    # A cell needs two rows for each coordinate in which means are compared, and all the cells
+    # that share a whitening need ten. Fewer coordinates would need fewer rows, but what they
+    # leave out is what ISR would leave in.
+    shared = -(-10 * p // int(np.count_nonzero(sample.moments.count))) + 1
+    needed = max(ROWS_PER_CELL_FEATURE * p + 1, shared, _FEWEST)
+    smallest = [counts.smallest(label) for label in counts.compared]
+    found = CovarianceShift(
+        compared=tuple(cell.label for cell in smallest if cell.n >= needed),
+        uncompared=tuple(cell for cell in smallest if cell.n < needed),
+        n_needed=needed,
+    )
+    if not found.compared:
+        return found, sample
+    picked = np.array([label in found.compared for label in counts.classes])
+    cells, own = (replace(c, e=np.where(picked[c.k], c.e, -1)) for c in (cells, sample.cells))
+    moments = sum_cells(Z[:, :p], cells)
+    sample = replace(sample, rows=sample.rows[:, :p], cells=own, moments=moments)
+    noise = _noise(sample)
+    count = moments.count[moments.count > 0]
+    q = len(count) - len(found.compared)
+    heavy = bool((noise - 1) * np.sqrt(q * p * (p + 1) / 4) > _HARMLESS_BIAS)
+
+    def tested(method: str) -> RankTest:
+        if heavy:
+            return _permuted(sample, method, means.level, seed)
+        return METHODS[method].rank(moments, level=means.level)
+
+    test = tested("cov")
+    joint = tested("joint").rank if means.rank and test.rank else max(means.rank, test.rank)
+    ratio, k, a, b = _ratio(moments, test.rank)
+    found = replace(
+        found,
+        shifted=test.rank > 0,
+        p_value=test.p_values[0],
+        n_dimensions=test.rank,
+        n_dimensions_joint=joint,
+        n_coordinates=p,
+        noise=noise,
+        form="permutation" if heavy else "chi-square",
+        ratio=ratio,
+        # Edge of the spectrum of the difference of two sample covariances of p coordinates.
+        chance=float(2 * np.sqrt(2 * p * max(noise, 1.0) / (np.median(count) - 1))),
+        largest=(counts.classes[k], counts.environments[a], counts.environments[b]),
+    )
+    return found, replace(sample, method="joint" if means.rank else "cov", rank=joint)
+
+
+def _permuted(sample: WhitenedSample, method: str, level: float, seed: int) -> RankTest:
+    """The rank test by permutation, on rows of the sample."""
+    used = np.flatnonzero(sample.known)
+    # Rows come cell by cell: every n-th of them is a sample of every cell.
+    used = used[:: -(-len(used) // _MOST_PERMUTED)]
+    part = Sample(sample.rows[used], sample.cells.rows(used))
+    return permutation_rank(part, METHODS[method], level=level, random_state=seed)
+
+
+def _noise(sample: WhitenedSample) -> float:
+    r"""Sampling variance of the cells' covariances, divided by that of Gaussian features.
+
+    All entries of zzᵀ together have variance E‖z‖⁴ − tr Σ², which is (tr Σ)² + tr Σ² for a
+    Gaussian. Each cell is compared with its own covariance Σ, so that covariances that differ
+    between cells do not look like heavy tails; tr S² and (tr S)² are made unbiased.
+    """
+    found, expected = 0.0, 0.0
+    for cell in np.unique(sample.cell[sample.known]):
+        Z = sample.rows[sample.known & (sample.cell == cell)]
+        n, v = len(Z), len(Z) - 1.0
+        Z = Z - Z.mean(axis=0)
+        S = Z.T @ Z / v
+        trace2, square = np.trace(S) ** 2, np.sum(S**2)
+        # E (tr S)² = a + 2b/v and E tr S² = b (1 + 1/v) + a/v, with a = (tr Σ)², b = tr Σ².
+        b = (square - trace2 / v) / (1 + 1 / v - 2 / v**2)
+        a = trace2 - 2 * b / v
+        fourth = np.mean(np.sum(Z**2, axis=1) ** 2) / (1 - 1 / n) ** 2
+        found += n * (fourth - b)
+        expected += n * (a + b)
+    return float(found / expected)
+
+
+def _ratio(moments: Moments, rank: int) -> tuple[float, int, int, int]:
+    """Largest relative difference of variances along the directions found, and where it is."""
+    if rank == 0:
+        return 0.0, 0, 0, 0
+    N = covariance_shifts(moments).leading(rank)
+    variance = np.einsum("pr,kepq,qr->ker", N, moments.covariance, N)  # (K, E, r)
+    variance[moments.count == 0] = np.nan
+    one, other = variance[:, :, None], variance[:, None]
+    ratio = np.median(2 * np.abs(one - other) / (one + other), axis=-1)  # (K, E, E)
+    k, a, b = map(int, np.unravel_index(np.nanargmax(ratio), ratio.shape))
+    return float(ratio[k, a, b]), k, a, b
+
+
+@dataclass(frozen=True)
+class TargetShift:
+    """How the mean of the target of a regression differs between environments.
+
+    ISR for regression compares means with no class to condition on: it assumes that the target,
+    and with it the invariant features, have the same distribution in every environment.
+
+    Examples
+    --------
+    >>> TargetShift(shifted=True, p_value=1e-5, effect=0.7).shifted
+    True
+    """
+
+    shifted: bool  #: Whether it differs, by an analysis of variance at the diagnosis' level.
+    p_value: float  #: Of the hypothesis that it does not.
+    effect: float  #: Largest difference of two means, in standard deviations in environments.
+
+
+def target_shift(target: NDArray, environments: NDArray, level: float) -> TargetShift:
+    """Target shift of rows with known environments."""
+    parts = [target[environments == e] for e in np.unique(environments)]
+    means = np.array([part.mean() for part in parts])
+    inside = np.concatenate([part - part.mean() for part in parts])
+    deviation = np.sqrt(np.sum(inside**2) / max(len(target) - len(parts), 1))
+    if deviation == 0:
+        shifted = bool(np.ptp(means) > 0)
+        return TargetShift(shifted, 0.0 if shifted else 1.0, np.inf if shifted else 0.0)
+    p_value = float(stats.f_oneway(*parts).pvalue)
+    return TargetShift(p_value <= level, p_value, float(np.ptp(means) / deviation))
