@@ -51,7 +51,9 @@ def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, ND
     (['land', 'water'], [0, -1, 1])
     """
     array = np.asarray(labels)
-    known = ~is_missing(array)
+    known = np.ones(array.shape, dtype=bool)
+    if array.dtype.kind in "OfcmM":
+        known = ~is_missing(array)
     values = array if known.all() else array[known]
     try:
         found, inverse = np.unique(values, return_inverse=True)

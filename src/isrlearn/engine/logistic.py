@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from isrlearn.core.whiten import Coordinates
-from isrlearn.engine.rows import row_blocks
 
 #: Bytes of a block of float64 rows: it stays in the cache between its two products.
 _BLOCK_BYTES = 4 << 20
+#: Rows that are mapped to the head's coordinates at a time.
+_BLOCK_ROWS = 4096
 #: Largest number of bytes of rows in the head's coordinates that are kept in memory.
 _COPY_BYTES = 1 << 28
 #: Coordinates up to which all eigenvectors precondition the solver; beyond, so many leading ones.
@@ -58,6 +59,7 @@ class SummedLoss(Protocol):
         """Loss, and its derivatives by coef (m, p) and by intercept (m,)."""
 
 
+@dataclass(frozen=True, eq=False)
 class LogisticLoss:
     r"""Logistic loss of linear scores, :math:`\sum_i w_i\,\ell(y_i, W z_i + b)`, block by block.
 
@@ -83,14 +85,10 @@ class LogisticLoss:
     (1.3863, [[-0.5]], [0.0])
     """
 
-    def __init__(
-        self,
-        X: Any,
-        codes: NDArray,
-        weight: NDArray | None = None,
-        coordinates: Callable[[NDArray], NDArray] | None = None,
-    ) -> None:
-        self.X, self.codes, self.weight, self.coordinates = X, codes, weight, coordinates
+    X: Any
+    codes: NDArray
+    weight: NDArray | None = None
+    coordinates: Callable[[NDArray], NDArray] | None = None
 
     def loss_and_gradient(
         self, coef: NDArray, intercept: NDArray
@@ -190,7 +188,7 @@ def fit_logistic(
     count = np.bincount(codes, w, n_classes).astype(float)
     if tol is None:
         tol = 1e-6 if X.dtype == np.float32 else 1e-11
-    n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.n_coordinates
+    n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.linear.shape[-1]
     whitened = coordinates is not None and coordinates.linear.ndim == 2
     # Without a scatter of the features, only rows in memory can tell how to precondition.
     if n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES):
@@ -202,8 +200,9 @@ def fit_logistic(
         loss = LogisticLoss(X, codes, w, coordinates)
         return minimise(loss, p, count, penalty, metric, start, tol, max_passes)
     Z = np.empty((n, p))
-    for rows, block in row_blocks(X):
-        block = np.asarray(block, dtype=np.float64)
+    for start_row in range(0, n, _BLOCK_ROWS):
+        rows = slice(start_row, start_row + _BLOCK_ROWS)
+        block = np.asarray(X[rows], dtype=np.float64)
         Z[rows] = block if coordinates is None else coordinates(block)
     mean = np.zeros(p)
     if not whitened:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from scipy import sparse
 
 from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
-from isrlearn.engine.rows import block_length, row_blocks
 
 #: Numbers centred and summed at a time: they stay in the cache. Float32 rows are at most so many,
 #: before their sum goes on in float64; with fewer features float32 saves nothing.
@@ -18,8 +18,8 @@ _PART, _PART_ROWS, _NARROW = 1 << 16, 256, 64
 #: Rows whose average is the first guess of a mean, and the distance of a mean from the origin, in
 #: standard deviations, beyond which sums of rows as they are would lose digits.
 _GLANCE, _FAR = 32, 8.0
-#: Rank-one terms of Chan's merge that are collected before their product is added to a scatter.
-_PENDING = 64
+#: Bytes of a block of float32 rows, and its fewest and most rows.
+_BLOCK_BYTES, _FEWEST, _MOST = 64 << 20, 2048, 16384
 #: Mean square of a float32 column below which some of its squares have too few digits.
 _TINY = 1e-30
 
@@ -103,147 +103,94 @@ def sum_cells(
 ) -> Moments:
     """`cell_moments` of checked rows whose class and environment are encoded already."""
     n, d = X.shape
-    classes, class_codes, names, codes = cells.classes, cells.k, cells.environments, cells.e
+    K, E = len(cells.classes), len(cells.environments)
     extra = None if targets is None else np.asarray(targets).reshape(n, -1)
-    K, E, width = len(classes), len(names), d + (0 if extra is None else extra.shape[1])
+    width, S = d + (0 if extra is None else extra.shape[1]), K * E + K
     # One slot per cell; the rows of class k without an environment go to slot K·E + k.
-    slots = np.where(codes < 0, K * E + class_codes, class_codes * E + codes)
-    slots = slots.astype(np.int16 if K * E + K < 2**15 else np.intp)  # int16 sorts in linear time
-    target = np.repeat([0, 1], [K * E, K]) if pooled else np.arange(K * E + K)
-    n_scatters = None if order == 1 else 2 if pooled else len(target)
-    sums = _SlotSums(target, width, n_scatters)
-    for rows, block in row_blocks(X, chunk_size or max(block_length(d), 64 * K * E)):
+    slots = np.where(cells.e < 0, K * E + cells.k, cells.k * E + cells.e)
+    slots = slots.astype(np.int16 if S < 2**15 else np.intp)  # int16 sorts in linear time
+    target = np.repeat([0, 1], [K * E, K]) if pooled else np.arange(S)
+    scatter = None if order == 1 else np.zeros((2 if pooled else S, width, width))
+    sums = _Sums(np.zeros(S), np.zeros((S, width)), scatter, target)
+    length = min(max(_FEWEST, _BLOCK_BYTES // (4 * max(1, d))), _MOST)
+    step = chunk_size or max(length, 64 * K * E)
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
+        block, slot, w = np.asarray(X[rows]), slots[rows], None if weight is None else weight[rows]
         if extra is not None:
             block = np.column_stack([block, extra[rows]])
+        if w is not None:
+            keep = w > 0
+            block, slot, w = block[keep], slot[keep], w[keep]
+        if block.dtype != np.float32 or width < _NARROW:
+            block = block.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # found in the sums, and reported
-            sums.add(block, slots[rows], None if weight is None else weight[rows])
-    inside = _part(sums, slice(0, K * E), classes, names, pooled)
-    rest = _part(sums, slice(K * E, None), classes, None, pooled)
-    _check_spread(sums.scatter, getattr(X, "dtype", np.float64), d)
-    unlabelled = rest if rest.count.any() else None
-    return Moments(classes, names, inside.count, inside.mean, inside.scatter, unlabelled)
-
-
-def _part(
-    sums: _SlotSums, slots: slice, classes: NDArray, names: NDArray | None, pooled: bool
-) -> Moments:
-    """Moments of the labelled cells, or of the rows without an environment (`names` is None)."""
-    K, E, d = len(classes), 1 if names is None else len(names), sums.mean.shape[1]
-    mean = sums.mean[slots].reshape(K, E, d)
-    _check_finite(mean, classes, names)
-    scatter = sums.scatter
+            (_add_means if scatter is None else _add_products)(sums, block, slot, w)
+    _check_sums(sums, cells, getattr(X, "dtype", np.float64), d)
+    count, mean = (a.reshape(K, E, *a.shape[1:]) for a in (sums.count[: K * E], sums.mean[: K * E]))
+    inside = outside = unlabelled = None
     if scatter is not None:
-        scatter = scatter[int(names is None)] if pooled else scatter[slots].reshape(K, E, d, d)
-    labels = np.array(["unlabelled"]) if names is None else names
-    return Moments(classes, labels, sums.count[slots].reshape(K, E), mean, scatter)
+        inside, outside = scatter[0], scatter[-1]
+        if not pooled:
+            inside = scatter[: K * E].reshape(K, E, width, width)
+            outside = scatter[K * E :].reshape(K, 1, width, width)
+    if sums.count[K * E :].any():
+        name, (other, means) = np.array(["unlabelled"]), (sums.count[K * E :], sums.mean[K * E :])
+        unlabelled = Moments(cells.classes, name, other[:, None], means[:, None], outside)
+    return Moments(cells.classes, cells.environments, count, mean, inside, unlabelled)
 
 
-class _SlotSums:
-    """Running counts and means of slots of rows, and the scatters that slots contribute to.
+@dataclass(eq=False)
+class _Sums:
+    """Running counts (S,) and means (S, d) of slots of rows, and the scatters (T, d, d) they join.
 
-    Parameters
-    ----------
-    target : ndarray of int of shape (S,)
-        Scatter that each slot belongs to. Slots with the same target follow each other.
-    d : int
-    n_scatters : int or None
-        None to keep means only.
+    `target` (S,) is the scatter of each slot; slots with the same target follow each other.
     """
 
-    def __init__(self, target: NDArray, d: int, n_scatters: int | None) -> None:
-        self.count = np.zeros(len(target))
-        self.mean = np.zeros((len(target), d))
-        self._target = target
-        self._scatter = None if n_scatters is None else np.zeros((n_scatters, d, d))
-        # Vectors whose outer products are yet to be added to each scatter.
-        self._pending: dict[int, list[NDArray]] = {}
-        self._memory = np.empty((0, d))
+    count: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    scatter: Any
+    target: NDArray[np.intp]
+    memory: Any = None
 
-    def add(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
-        """Merge the rows of a block, each of which belongs to one slot."""
-        if weight is not None:
-            keep = weight > 0
-            block, slots, weight = block[keep], slots[keep], weight[keep]
-        if block.dtype != np.float32 or block.shape[1] < _NARROW:
-            block = block.astype(np.float64, copy=False)
-        if self._scatter is None:
-            self._add_means(block, slots, weight)
-        elif len(block):
-            self._add_products(block, slots, weight, self._scatter)
 
-    def _add_products(
-        self, block: NDArray, slots: NDArray, weight: NDArray | None, scatter: NDArray
-    ) -> None:
-        """Merge counts, means and scatters."""
-        # Memory that is used again: new pages would cost as much as the work on them.
-        if self._memory.dtype != block.dtype or len(self._memory) < len(block):
-            self._memory = np.empty(block.shape, dtype=block.dtype)
-        order, length = np.argsort(slots, kind="stable"), np.bincount(slots)
-        ends, present = np.cumsum(length), np.flatnonzero(length)
-        starts = ends - length
-        for slot in present.tolist():
-            where = slice(starts[slot], ends[slot])
-            w = None if weight is None else weight[order[where]]
-            self._merge(slot, *_centred(block, order[where], w, self._memory[where]))
-        for target in np.unique(self._target[present]):
-            # Sorted rows of the slots of one scatter are contiguous: one product for all of them.
-            mine = present[self._target[present] == target]
-            scatter[target] += _gram(self._memory[starts[mine[0]] : ends[mine[-1]]])
-
-    def _add_means(self, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
-        """Merge counts and means, without sorting the rows."""
-        (n, d), S = block.shape, len(self.count)
-        if not n:
-            return
-        origin, distance = _rough_mean(block, np.arange(n))
-        if (distance > _FAR).any():
-            block = block - origin
-        else:
-            origin = np.zeros(d)
-        # Column i of the indicator adds row i to the sum of its slot. Every few rows have sums of
-        # their own, which float64 then adds up.
-        segment = max(_PART_ROWS, 8 * S)
-        place = (np.arange(n) // segment * S + slots).astype(np.int32)
-        w = np.ones(n) if weight is None else weight
-        entries = (w.astype(block.dtype), place, np.arange(n + 1, dtype=np.int32))
-        indicator = sparse.csc_array(entries, shape=(-(-n // segment) * S, n))
-        sums = (indicator @ block).reshape(-1, S, d)
-        total, count = sums.sum(axis=0, dtype=np.float64), np.bincount(slots, w, S)
-        for slot in np.flatnonzero(count).tolist():
-            self._merge(slot, count[slot], origin + total[slot] / count[slot])
-
-    def _merge(self, slot: int, count: float, mean: NDArray) -> None:
-        """Merge the count and the mean of new rows of a slot: Chan's update."""
-        seen, move = self.count[slot], mean - self.mean[slot]
+def _add_products(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
+    """Merge counts, means and scatters of the rows of a block: Chan's update."""
+    order, length = np.argsort(slots, kind="stable"), np.bincount(slots)
+    present = np.flatnonzero(length)
+    # Rows sorted by slot, and behind those of a slot the difference of its mean from the old one.
+    size = (len(block) + len(present), block.shape[1])
+    # Memory that is used again: new pages would cost as much as the work on them.
+    if sums.memory is None or sums.memory.dtype != block.dtype or len(sums.memory) < size[0]:
+        sums.memory = np.empty(size, dtype=block.dtype)
+    ends = np.cumsum(length)
+    begin = ends[present] - length[present] + np.arange(len(present))
+    for i, slot in enumerate(present.tolist()):
+        rows = order[ends[slot] - length[slot] : ends[slot]]
+        w, stop = None if weight is None else weight[rows], begin[i] + length[slot]
+        count, mean = _centred(block, rows, w, sums.memory[begin[i] : stop])
+        seen, move = sums.count[slot], mean - sums.mean[slot]
         share = count / (seen + count)
+        sums.memory[stop] = np.sqrt(seen * share) * move
         # The first mean is taken as it is: a difference from zero would lose digits.
-        self.mean[slot] = self.mean[slot] + share * move if seen else mean
-        self.count[slot] += count
-        if seen and self._scatter is not None:
-            # One product of many vectors is far cheaper than a product of each.
-            terms = self._pending.setdefault(self._target[slot], [])
-            terms.append(np.sqrt(seen * share) * move)
-            if len(terms) == _PENDING:
-                self._settle()
-
-    def _settle(self) -> None:
-        """Add the collected terms to the scatters."""
-        for target, terms in self._pending.items():
-            self._scatter[target] += _gram(np.array(terms))  # type: ignore[index]
-        self._pending.clear()
-
-    @property
-    def scatter(self) -> NDArray[np.float64] | None:
-        """Scatter of each target, (T, d, d)."""
-        self._settle()
-        return self._scatter
+        sums.mean[slot] = sums.mean[slot] + share * move if seen else mean
+        sums.count[slot] += count
+    stops = begin + length[present] + 1
+    for target in np.unique(sums.target[present]):
+        # Rows of the slots of one scatter are contiguous: one product for all of them.
+        mine = np.flatnonzero(sums.target[present] == target)
+        rows = sums.memory[begin[mine[0]] : stops[mine[-1]]]
+        sums.scatter[target] += rows.T @ rows if rows.dtype == np.float64 else _gram(rows)
 
 
 def _centred(
     block: NDArray, rows: NDArray, weight: NDArray | None, out: NDArray
 ) -> tuple[float, NDArray[np.float64]]:
     """Weight and mean of some rows; `out` becomes their deviations, times root weights."""
-    n, origin = len(rows), _rough_mean(block, rows)[0]
+    n = len(rows)
+    some = block[rows[:: -(-n // _GLANCE)]]
+    # Relative to one of the rows: equal values then have a mean that is exact to the last bit.
+    origin = some[0] + (some - some[0]).mean(axis=0)
     total, w = np.zeros(block.shape[1]), np.ones(n) if weight is None else weight
     length = max(32, min(_PART // block.shape[1], _PART_ROWS if block.dtype == np.float32 else n))
     for start in range(0, n, length):
@@ -258,19 +205,38 @@ def _centred(
     return count, origin + total / count
 
 
-def _rough_mean(block: NDArray, rows: NDArray) -> tuple[NDArray, NDArray]:
-    """Mean of a few of the given rows, in their precision, and its distance in deviations."""
-    some = block[rows[:: -(-len(rows) // _GLANCE)]]
-    # Relative to one of the rows: equal values then have a mean that is exact to the last bit.
-    mean = some[0] + (some - some[0]).mean(axis=0)
-    return mean, np.abs(mean) / np.maximum(some.std(axis=0), np.finfo(block.dtype).tiny)
+def _add_means(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
+    """Merge counts and means of the rows of a block, without sorting them."""
+    (n, d), S = block.shape, len(sums.count)
+    if not n:
+        return
+    some = block[:: -(-n // _GLANCE)]
+    origin = some[0] + (some - some[0]).mean(axis=0)
+    if (np.abs(origin) > _FAR * np.maximum(some.std(axis=0), np.finfo(block.dtype).tiny)).any():
+        block = block - origin
+    else:
+        origin = np.zeros(d)
+    # Column i of the indicator adds row i to the sum of its slot. Every few rows have sums of
+    # their own, which float64 then adds up.
+    segment = max(_PART_ROWS, 8 * S)
+    place = (np.arange(n) // segment * S + slots).astype(np.int32)
+    w = np.ones(n) if weight is None else weight
+    entries = (w.astype(block.dtype), place, np.arange(n + 1, dtype=np.int32))
+    indicator = sparse.csc_array(entries, shape=(-(-n // segment) * S, n))
+    total = (indicator @ block).reshape(-1, S, d).sum(axis=0, dtype=np.float64)
+    count = np.bincount(slots, w, S)
+    seen = np.flatnonzero(count)
+    mean = origin + total[seen] / count[seen, None]
+    share = (count[seen] / (sums.count[seen] + count[seen]))[:, None]
+    # A first mean is taken as it is: a difference from zero would lose digits.
+    old = np.where(sums.count[seen, None] > 0, sums.mean[seen], mean)
+    sums.mean[seen] = old + share * (mean - old)
+    sums.count += count
 
 
 def _gram(rows: NDArray) -> NDArray:
-    """``rows.T @ rows``, in float64 where squares do not fit in float32."""
+    """``rows.T @ rows`` of float32 rows, in float64 where squares do not fit in float32."""
     product = rows.T @ rows
-    if rows.dtype == np.float64:  # its range is checked once, in the sums
-        return product
     # Cauchy-Schwarz: where the squares are in range, so is every product.
     squares = np.diagonal(product)
     small = np.flatnonzero(squares < _TINY * len(rows))
@@ -300,28 +266,26 @@ def _check_rows(n: int, classes: NDArray, environments: NDArray, weight: NDArray
         raise ValueError(f"sample_weight must be finite and not negative; row {row}: {weight[row]}")
 
 
-def _check_finite(mean: NDArray, classes: NDArray, environments: NDArray | None) -> None:
-    """Raise if a cell (or the rows without an environment) contains NaN or infinity."""
-    bad = np.argwhere(~np.isfinite(mean))
-    if len(bad):
-        k, e, j = bad[0]
-        where = "unknown" if environments is None else repr(environments.tolist()[e])
-        raise ValueError(
-            f"feature {j} holds NaN or infinity (or values too large to be summed) in class "
-            f"{classes.tolist()[k]!r}, environment {where}; drop or impute those rows"
-        )
-
-
-def _check_spread(scatter: NDArray | None, dtype: DTypeLike, n_features: int) -> None:
-    """Raise if the spread of a column is out of the range that its type can work with.
+def _check_sums(sums: _Sums, cells: Cells, dtype: DTypeLike, n_features: int) -> None:
+    """Raise if a mean is not finite, or a spread is out of the range that a type can work with.
 
     What follows needs squares of squares in float64, and coefficients in float32. Targets come
     after the features.
     """
-    if scatter is None:
+    bad = np.argwhere(~np.isfinite(sums.mean))
+    if len(bad):
+        slot, j = bad[0].tolist()
+        K, E = len(cells.classes), len(cells.environments)
+        k, e = divmod(slot, E) if slot < K * E else (slot - K * E, None)
+        where = "unknown" if e is None else repr(cells.environments.tolist()[e])
+        raise ValueError(
+            f"feature {j} holds NaN or infinity (or values too large to be summed) in class "
+            f"{cells.classes.tolist()[k]!r}, environment {where}; drop or impute those rows"
+        )
+    if sums.scatter is None:
         return
     power = 35 if np.dtype(dtype) == np.float32 else 70
-    squares = np.einsum("...ii->...i", scatter)
+    squares = np.einsum("...ii->...i", sums.scatter)
     fine = (squares == 0) | ((squares >= 10.0 ** (-2 * power)) & (squares <= 10.0 ** (2 * power)))
     if not fine.all():
         j = int(np.argwhere(~fine)[0][-1])
