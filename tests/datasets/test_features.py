@@ -55,6 +55,20 @@ def test_what_is_saved_comes_back(tmp_path):
             np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_failed_write_leaves_the_old_file_alone(tmp_path, monkeypatch):
+    def half(file, **arrays):
+        file.write(b"half")
+        raise OSError("no space left")
+
+    target = tmp_path / "features.npz"
+    target.write_bytes(b"old")
+    monkeypatch.setattr(np, "savez_compressed", half)
+    with pytest.raises(OSError, match="no space left"):
+        save_features(target, make_waterbirds_like(n_features=32, random_state=1))
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["features.npz"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -177,7 +177,7 @@ def fetch(name: str, data: Path | None, as_json: bool) -> None:
 
     Example: isr datasets fetch mc-cmnist
     """
-    from isrlearn.datasets.files import content, located
+    from isrlearn.paper.datasets.files import content, located
 
     entry, found = dataset(name), {}
     with working(f"Fetching {name}"):

@@ -1,8 +1,13 @@
 """Data sets with environments: generators that know the truth, and loaders of real data."""
 
-from isrlearn.datasets.data import EnvironmentData, Splits, load_features, save_features
+from isrlearn.datasets.data import (
+    DataError,
+    EnvironmentData,
+    Splits,
+    load_features,
+    save_features,
+)
 from isrlearn.datasets.digits import load_digits_on_paper
-from isrlearn.datasets.files import DataError
 from isrlearn.datasets.gaussian import make_gaussian_environments
 from isrlearn.datasets.waterbirds_like import make_waterbirds_like
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -13,14 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets.files import DataError, replaced
-
 FEATURES = ("X", "features", "embeddings")
 LABELS = ("y", "labels", "label")
 ENVIRONMENTS = ("environments", "environment", "place")
 GROUPS = ("group", "groups")
 SPLIT = "split"
 _PARTS = (("train", "0"), ("validation", "val", "valid", "1"), ("test", "2"))
+
+
+class DataError(ValueError):
+    """Files of a data set that are missing, damaged, or not in the expected layout.
+
+    Examples
+    --------
+    >>> from isrlearn.datasets import DataError, load_features
+    >>> try:
+    ...     load_features("no-such-file.npz")
+    ... except DataError as error:
+    ...     print(str(error).partition(":")[0])
+    no-such-file.npz does not exist
+    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,16 +180,18 @@ def save_features(path: str | os.PathLike[str], splits: Splits) -> Path:
     ...     load_features(save_features(f"{folder}/features.npz", splits)).train.X.shape
     (4795, 32)
     """
-    parts = (splits.train, splits.validation, splits.test)
-    with replaced(Path(path)) as beside, open(beside, "wb") as file:
-        np.savez_compressed(
-            file,
-            X=np.concatenate([part.X for part in parts]),
-            y=np.concatenate([part.y for part in parts]),
-            environments=np.concatenate([part.environments for part in parts]),
-            split=np.repeat([0, 1, 2], [len(part.y) for part in parts]),
-        )
-    return Path(path)
+    parts, path = (splits.train, splits.validation, splits.test), Path(path)
+    names = ("X", "y", "environments")
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    split = np.repeat([0, 1, 2], [len(part.y) for part in parts])
+    beside = path.with_name(f".{secrets.token_hex(4)}-{path.name}")
+    try:
+        with open(beside, "wb") as file:
+            np.savez_compressed(file, **arrays, split=split)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path
 
 
 def _arrays(path: Path) -> dict[str, NDArray]:

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, number, numbers
+from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number, numbers
 from isrlearn.paper.datasets.idx import load_idx_images
 
 #: Red, green and blue, 0 to 255; the first is the own colour of the digit 0, and so on.
-COLOURS: Mapping[str, tuple[int, int, int]] = MappingProxyType(
-    {
-        "dark green": (0, 100, 0),
-        "rosy brown": (188, 143, 143),
-        "red": (255, 0, 0),
-        "gold": (255, 215, 0),
-        "green": (0, 255, 0),
-        "royal blue": (65, 105, 225),
-        "cyan": (0, 225, 225),
-        "blue": (0, 0, 255),
-        "pink": (255, 20, 147),
-        "grey": (160, 160, 160),
-    }
-)
+COLOURS = {
+    "dark green": (0, 100, 0),
+    "rosy brown": (188, 143, 143),
+    "red": (255, 0, 0),
+    "gold": (255, 215, 0),
+    "green": (0, 255, 0),
+    "royal blue": (65, 105, 225),
+    "cyan": (0, 225, 225),
+    "blue": (0, 0, 255),
+    "pink": (255, 20, 147),
+    "grey": (160, 160, 160),
+}
 _VALIDATION_SHARE = 0.1
 _N_BINS = 10  # of the mean red value
 _INK = 5 / 255  # darker pixels are background and are not coloured
@@ -183,10 +180,8 @@ def load_rcfmnist(
         )
     streams = Streams.of(random_state)
     order = streams.generator(Use.SHARED).permutation(len(images))
-    stops = np.cumsum([0, *sizes])
     parts, edges = [], np.empty(0)
-    for i, use in enumerate((Use.TRAIN, Use.VALIDATION, Use.TEST)):
-        rows = order[stops[i] : stops[i + 1]]
+    for use, rows in zip(SPLITS, np.split(order, np.cumsum(sizes))[:3], strict=True):
         rng = streams.generator(use)
         y = rng.random(len(rows))
         redness = np.where(rng.random(len(rows)) < share, y, 1 - y)

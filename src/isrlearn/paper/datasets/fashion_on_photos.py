@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, number
+from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number
 from isrlearn.paper.datasets.idx import load_idx_images
 
 #: Fashion-MNIST's labels of each class; the first class is the common one.
-GARMENTS: Mapping[str, tuple[int, ...]] = MappingProxyType({"shirt": (0, 6), "coat": (2, 4)})
+GARMENTS = {"shirt": (0, 6), "coat": (2, 4)}
 #: Sample photographs of scikit-learn, by what they show.
-PHOTOS: Mapping[str, str] = MappingProxyType({"temple": "china.jpg", "flower": "flower.jpg"})
+PHOTOS = {"temple": "china.jpg", "flower": "flower.jpg"}
 _COMMON = 3682 / 4795  # share of landbirds among Waterbirds' training images
 _OPAQUE = 0.25  # brightness from which a garment is opaque
 _FACTOR = 3  # by which a garment of 28 pixels is enlarged
@@ -75,11 +73,14 @@ def load_fashion_on_photos(
         for part in ("train", "test")
     }
     streams = Streams.of(random_state)
-    garments = {part: _garments(labels) for part, (_, labels) in loaded.items()}
+    garments = {
+        part: [np.flatnonzero(np.isin(labels, codes)) for codes in GARMENTS.values()]
+        for part, (_, labels) in loaded.items()
+    }
     shuffled = [streams.generator(Use.SHARED).permutation(rows) for rows in garments["train"]]
     used = [0, 0]
     parts = []
-    for use, n in ((Use.TRAIN, n_train), (Use.VALIDATION, n_validation), (Use.TEST, n_test)):
+    for use, n in zip(SPLITS, (n_train, n_validation, n_test), strict=True):
         n = integer(f"n_{use.name.lower()}", n, 4)
         rng = streams.generator(use)
         counts = [round(_COMMON * n), n - round(_COMMON * n)]
@@ -94,9 +95,8 @@ def load_fashion_on_photos(
                 "garments than Fashion-MNIST has; choose smaller sizes."
             )
         images = loaded["test" if use is Use.TEST else "train"][0]
-        parts.append(
-            _pasted(images, rows, 0.5 if use is not Use.TRAIN else share, photos, side, rng)
-        )
+        own = share if use is Use.TRAIN else 0.5
+        parts.append(_pasted(images, rows, own, photos, side, rng))
     return Splits(*parts)
 
 
@@ -109,11 +109,6 @@ def _photos() -> NDArray[np.uint8]:
         return np.stack([load_sample_image(name) for name in PHOTOS.values()])
     except ImportError:
         raise ImportError("reading photographs needs Pillow: pip install pillow") from None
-
-
-def _garments(labels: NDArray[np.uint8]) -> list[NDArray[np.intp]]:
-    """Rows of each class."""
-    return [np.flatnonzero(np.isin(labels, codes)) for codes in GARMENTS.values()]
 
 
 def _pasted(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import struct
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets.files import DataError, Resource, content
+from isrlearn.datasets import DataError
 from isrlearn.datasets.parameters import choice
+from isrlearn.paper.datasets.files import Resource, content, decompressed
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
@@ -50,9 +48,7 @@ def _files(name: str) -> tuple[Resource, ...]:
 
 
 #: The four files of each data set.
-IDX_FILES: Mapping[str, tuple[Resource, ...]] = MappingProxyType(
-    {name: _files(name) for name in _SHA256}
-)
+IDX_FILES = {name: _files(name) for name in _SHA256}
 
 
 def read_idx(source: str | os.PathLike[str] | bytes) -> NDArray:
@@ -76,11 +72,7 @@ def read_idx(source: str | os.PathLike[str] | bytes) -> NDArray:
     """
     where = "the content" if isinstance(source, bytes) else os.fspath(source)
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError) as error:
-            raise DataError(f"{where} is a damaged gzip file ({error})") from error
+    data = decompressed(data, where, "get it again")
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES:
         raise DataError(
             f"{where} is not an idx file: it begins with {data[:4].hex(' ') or '(nothing)'}, an "

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.files import Resource, content
 from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, number
+from isrlearn.paper.datasets.files import Resource, content
 
 LAW_SCHOOL_FILE = Resource(
     "law-school/lawschool.csv",
@@ -86,32 +86,26 @@ def load_law_school(
     names = head.split(",")
     table = np.array([line.split(",") for line in lines], dtype=np.float64)
     y, female = table[:, names.index(TARGET)], table[:, names.index(ENVIRONMENT)].astype(int)
-    kept = [i for i, name in enumerate(names) if name != TARGET]
-    truth = LawSchoolTruth(tuple(names[i] for i in kept))
+    X = np.delete(table, names.index(TARGET), axis=1)
+    truth = LawSchoolTruth(tuple(name for name in names if name != TARGET))
     streams = Streams.of(random_state)
     order = streams.generator(Use.SHARED).permutation(len(y))
     stops = [round(test * len(y)), round(held_out * len(y))]
     parts = []
     for use, rows in zip(reversed(SPLITS), np.split(order, stops), strict=True):
-        shift = 0.0 if use is Use.TEST else gap / 2
-        shares = 0.5 - shift, 0.5 + shift
-        rows = _subsampled(rows, y > _HIGH, female, shares, streams.generator(use))
-        data = EnvironmentData(table[rows][:, kept], y[rows], GENDERS[female[rows]], truth)
-        parts.append(data)
+        shift, rng = 0.0 if use is Use.TEST else gap / 2, streams.generator(use)
+        rows = rows[_subsampled(y[rows] > _HIGH, female[rows], shift, rng)]
+        parts.append(EnvironmentData(X[rows], y[rows], GENDERS[female[rows]], truth))
     return Splits(*reversed(parts))
 
 
 def _subsampled(
-    rows: NDArray[np.intp],
-    high: NDArray[np.bool_],
-    female: NDArray[np.intp],
-    shares: tuple[float, float],
-    rng: np.random.Generator,
+    high: NDArray[np.bool_], female: NDArray[np.intp], shift: float, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """As many of the rows as possible with these shares of high grades, in random order."""
+    """As many rows as possible, half of each gender's with high grades, plus or minus the shift."""
     chosen = []
-    for gender, share in enumerate(shares):
-        above, below = (rows[(female[rows] == gender) & (high[rows] == h)] for h in (True, False))
+    for gender, share in enumerate((0.5 - shift, 0.5 + shift)):
+        above, below = (np.flatnonzero((female == gender) & (high == h)) for h in (True, False))
         n = min(len(above) / max(share, 1e-9), len(below) / max(1 - share, 1e-9))
         chosen += [above[: round(share * n)], below[: round((1 - share) * n)]]
     return rng.permutation(np.concatenate(chosen))

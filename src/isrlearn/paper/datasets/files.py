@@ -6,30 +6,16 @@ import gzip
 import hashlib
 import http.client
 import os
-import secrets
 import urllib.request
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from isrlearn.datasets import DataError
+from isrlearn.io.files import atomic_write
+
 VARIABLE = "ISRLEARN_DATA"
 _TIMEOUT = 60.0  # seconds without a byte after which a download is abandoned
-
-
-class DataError(ValueError):
-    """Files of a data set that are missing, damaged, or not in the expected layout.
-
-    Examples
-    --------
-    >>> from isrlearn.datasets import DataError, load_features
-    >>> try:
-    ...     load_features("no-such-file.npz")
-    ... except DataError as error:
-    ...     print(str(error).partition(":")[0])
-    no-such-file.npz does not exist
-    """
 
 
 @dataclass(frozen=True)
@@ -49,11 +35,7 @@ def cache_folder() -> Path:
 
 
 def folders(data_home: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Folders that may hold data sets, in the order in which they are searched.
-
-    Only the given one; by default the one named by the variable ISRLEARN_DATA, if it is set, and
-    the user's cache.
-    """
+    """Folders to search in this order: the given one, or ISRLEARN_DATA's and the user's cache."""
     if data_home is not None:
         return [Path(data_home).expanduser()]
     named = os.environ.get(VARIABLE)
@@ -74,13 +56,7 @@ def content(
 ) -> bytes:
     """Content of a file of a data set, decompressed and checked.
 
-    Parameters
-    ----------
-    resource : Resource
-    data_home : path, optional
-        The folder of data sets; see `folders`.
-    download : bool, default=True
-        Download a file that is missing on this machine to the last of the folders.
+    If `download`, a file that is missing on this machine is saved to the last of the `folders`.
     """
     path = located(resource, data_home)
     if path is not None:
@@ -102,28 +78,22 @@ def content(
         ) from error
     data = _checked(packed, resource, resource.url, "nothing was saved")
     places[-1].parent.mkdir(parents=True, exist_ok=True)
-    with replaced(places[-1]) as beside:
-        beside.write_bytes(packed)
+    with atomic_write(places[-1]) as file:
+        file.write(packed)
     return data
 
 
-@contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """A path beside this one to write to; it replaces this one once all is written."""
-    beside = path.with_name(f".{secrets.token_hex(4)}-{path.name}")
+def decompressed(packed: bytes, source: object, advice: str) -> bytes:
+    """The bytes, decompressed if they are those of a gzip file."""
     try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+        return gzip.decompress(packed) if packed.startswith(b"\x1f\x8b") else packed
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{source} is a damaged gzip file ({error}); {advice}") from error
 
 
 def _checked(packed: bytes, resource: Resource, source: object, advice: str) -> bytes:
-    """The bytes, decompressed if they are gzip's, if they are the published ones."""
-    try:
-        data = gzip.decompress(packed) if packed.startswith(b"\x1f\x8b") else packed
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{source} is a damaged gzip file ({error}); {advice}") from error
+    """The decompressed bytes, if they are the published ones."""
+    data = decompressed(packed, source, advice)
     found = hashlib.sha256(data).hexdigest()
     if found != resource.sha256:
         raise DataError(

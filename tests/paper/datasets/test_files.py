@@ -10,8 +10,9 @@ import threading
 import platformdirs
 import pytest
 
-from isrlearn.datasets import DataError, files
-from isrlearn.datasets.files import Resource, content, folders, replaced
+from isrlearn.datasets import DataError
+from isrlearn.paper.datasets import files
+from isrlearn.paper.datasets.files import Resource, content, folders
 
 BODY = b"the content of a data set " * 1000
 
@@ -74,15 +75,6 @@ def test_a_bad_download_leaves_nothing(address, tmp_path, page, message):
     with pytest.raises(DataError, match=message):
         content(resource(f"{address}/{page}"))
     assert not (tmp_path / "cache").exists()
-
-
-def test_a_failed_write_leaves_the_old_file_alone(tmp_path):
-    target = tmp_path / "file.gz"
-    target.write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), replaced(target) as beside:
-        beside.write_bytes(b"half" * (1 // 0))
-    assert target.read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["file.gz"]
 
 
 def test_nobody_answers(tmp_path):
