@@ -137,8 +137,8 @@ def dask(folder: Path, quick: bool) -> list[Table]:
     import dask.array as da
 
     from isrlearn.dask import local_cluster
-    from isrlearn.dask._parts import parts_of
-    from isrlearn.dask._sums import Kept, moments_of
+    from isrlearn.dask.parts import parts_of
+    from isrlearn.dask.sample import DaskSample
 
     n, d, repeats = (100_000, 128, 2) if quick else (1_000_000, 256, 5)
     path = folder / "rows.npy"
@@ -148,7 +148,6 @@ def dask(folder: Path, quick: bool) -> list[Table]:
     here = cell_moments(X, y, e)
     one, all_threads = alone(path, repeats, 1), alone(path, repeats, None)
     lines = []
-    kept = Kept(2, False, True, False)
     with local_cluster(2) as cluster, cluster.get_client() as client:
         chunks = da.from_array(np.asarray(X), chunks=(n // 20, -1)).persist()
         for what, source in {
@@ -158,7 +157,7 @@ def dask(folder: Path, quick: bool) -> list[Table]:
             together = []
             for _ in range(repeats + 1):
                 before = sum(client.run(time.process_time).values())
-                there = moments_of(parts_of(*source, None, None), kept)
+                there = DaskSample(parts_of(*source, None, None), "classes").moments("cell")
                 together.append(sum(client.run(time.process_time).values()) - before)
             two = statistics.median(together[1:])
             error = np.abs(there.scatter - here.scatter).max() / np.abs(here.scatter).max()

@@ -16,7 +16,8 @@ pytest.importorskip("distributed")
 
 from isrlearn import ISRClassifier  # noqa: E402
 from isrlearn import dask as isr_dask  # noqa: E402
-from isrlearn.dask import _parts, _run  # noqa: E402
+from isrlearn.dask import cluster as dask_cluster  # noqa: E402
+from isrlearn.dask import parts as dask_parts  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,8 +46,8 @@ def client(cluster):
 def small_tasks():
     with pytest.MonkeyPatch.context() as patch:
         # A machine that is busy enough takes more than a minute to start Python.
-        patch.setattr(_run, "PATIENCE", 600.0)
-        patch.setattr(_parts, "LEAST_BYTES", 8 * D * ROWS * 2)
+        patch.setattr(dask_cluster, "PATIENCE", 600.0)
+        patch.setattr(dask_parts, "LEAST_BYTES", 8 * D * ROWS * 2)
         yield
 
 
@@ -135,7 +136,7 @@ def test_an_error_of_a_task_is_raised_and_not_waited_for(client):
         raise TimeoutError("the disk did not answer")
 
     with pytest.raises(TimeoutError, match="the disk did not answer"):
-        _run.computed([dask.delayed(late)()])
+        dask_cluster.computed([dask.delayed(late)()])
 
 
 def test_workers_have_one_thread_each_and_keep_their_memory(client):
@@ -146,7 +147,7 @@ def test_workers_have_one_thread_each_and_keep_their_memory(client):
 
 
 def test_no_workers_are_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(_run, "PATIENCE", 2.0)
+    monkeypatch.setattr(dask_cluster, "PATIENCE", 2.0)
     y, e = labels()
     with (
         isr_dask.local_cluster(0) as cluster,

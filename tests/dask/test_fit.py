@@ -17,9 +17,8 @@ dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 
 from isrlearn import dask as isr_dask  # noqa: E402
-from isrlearn.dask import _parts  # noqa: E402
-from isrlearn.dask._parts import parts_of  # noqa: E402
-from isrlearn.dask._sums import DaskSample  # noqa: E402
+from isrlearn.dask import parts as dask_parts  # noqa: E402
+from isrlearn.dask.sample import DaskSample  # noqa: E402
 
 N, D = 1200, 8
 CUTS = (0, 1, 130, 131, 500, 1100, 1200)
@@ -40,8 +39,8 @@ def data():
 
 @pytest.fixture(autouse=True)
 def small_tasks(monkeypatch):
-    # Several parts a task and several tasks, as with data that are worth it.
-    monkeypatch.setattr(_parts, "LEAST_BYTES", 8 * D * 450)
+    # Several parts per task and several tasks, as with large data.
+    monkeypatch.setattr(dask_parts, "LEAST_BYTES", 8 * D * 450)
 
 
 @pytest.fixture(params=["synchronous", "threads"])
@@ -81,7 +80,7 @@ def collection(request, data, tmp_path):
 def test_moments_are_those_in_memory(collection, data, scheduler, keep):
     X, y, e, w = data
     *source, weight = collection
-    parts = parts_of(*source, weight, None)
+    parts = dask_parts.parts_of(*source, weight, None)
     assert (parts.n_rows, parts.n_features) == (N, D)
     assert len(parts.groups(moments=True)) > 2
     assert max(map(len, parts.groups(moments=True))) > 1
@@ -185,16 +184,13 @@ def test_the_same_bits_on_every_scheduler(data):
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
 
 
-def test_parts_of_a_task_are_summed_as_one(data):
-    X, y, e, w = data
-    cuts = [slice(a, b) for a, b in pairwise(CUTS)]
-    samples = [_parts.Part(X[rows], y[rows], e[rows], w[rows]) for rows in cuts]
-    (whole,) = _parts.joined(samples)
-    np.testing.assert_array_equal(whole.X[100:700], X[100:700])
-    assert [values.tolist() for values in whole[1:]] == [y.tolist(), e.tolist(), w.tolist()]
-    # Joined, NumPy would turn these numbers into text without a word.
-    other = _parts.Part(X[:5], np.arange(5), e[:5], w[:5])
-    assert len(_parts.joined([*samples, other])) == len(samples) + 1
+def test_labels_of_different_types_are_not_mixed(tmp_path):
+    # Concatenated, NumPy would turn the numbers into text without a warning.
+    for name, y in {"a": np.arange(8) % 2, "b": np.array(["0", "1"] * 4)}.items():
+        np.savez(tmp_path / f"{name}.npz", X=np.ones((8, 2)), y=y, e=np.arange(8) // 4)
+    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    with pytest.raises(ValueError, match="labels mix types"):
+        isr_dask.fit(ISRClassifier(), paths, "y", environments="e")
 
 
 def test_missing_environments_can_be_one(data):
@@ -208,7 +204,7 @@ def test_missing_environments_can_be_one(data):
 
 
 BAD = {
-    "memory": (lambda X, y, e: (X, y, e), TypeError, "What is in memory needs no Dask"),
+    "memory": (lambda X, y, e: (X, y, e), TypeError, "Data in memory do not need Dask"),
     "lengths": (
         lambda X, y, e: (da.from_array(X), y[:5], e),
         ValueError,

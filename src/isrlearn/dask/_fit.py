@@ -1,13 +1,16 @@
-"""`fit`: the estimators, fitted on collections larger than one machine's memory."""
+"""`fit` and `predict` of the estimators on collections larger than one machine's memory."""
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
+
+import numpy as np
 
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
-from isrlearn.dask._parts import parts_of
-from isrlearn.dask._sums import DaskSample
+from isrlearn.dask.parts import is_frame, parts_of
+from isrlearn.dask.sample import DaskSample
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer, pipeline
 
 _ESTIMATORS = (ISRClassifier, ISRRegressor, ISRTransformer)
@@ -24,22 +27,22 @@ def fit(
 ) -> Any:
     """The estimator, fitted on a Dask array, a Dask frame or files, on the scheduler in use.
 
-    The result equals the estimator's own `fit`: moments are summed part by part, and so is the
-    loss of the logistic head, one pass over the parts per step. Parts are merged in their order,
-    so that a run gives the same bits again, even if workers die meanwhile. Data stay where they
+    The result equals that of the estimator's own `fit`: moments are summed part by part, and so is
+    the loss of the logistic head, with one pass over the parts per step. Parts are merged in their
+    order, so repeated runs agree to the last bit, even if workers die. The data stay where they
     are: tasks go to them, and only sums come back. Persist a collection that fits in the cluster's
     memory, or every pass computes it again.
 
     Parameters
     ----------
     estimator : ISRClassifier, ISRRegressor or ISRTransformer
-        With one of our own heads, or a given pair.
+        Its head must be one of ours or a pair (coef, intercept).
     X : dask array, dask frame, path or list of paths
-        Files may be .npy (with labels in a table beside), .parquet, .zarr, .csv or .npz.
+        Files may be .npy (with the labels in a table next to it), .parquet, .zarr, .csv or .npz.
     y, environments, sample_weight : dask or NumPy arrays, or names of columns
-        Arrays go with an array; a frame and files need the names of their columns.
+        Arrays if X is an array; names of columns if X is a frame or files.
     features : sequence of str, optional
-        Columns of a frame or of files to use; default: all the others.
+        Feature columns of a frame or of files; default: all other columns.
 
     Examples
     --------
@@ -79,3 +82,67 @@ def fit(
     check.know_features(estimator, parts.n_features, parts.feature_names)
     store = getattr(estimator, "_store", None)
     return fitted.store(estimator) if store is None else store(fitted)
+
+
+def predict(estimator: Any, X: Any) -> Any:
+    """Lazy predictions of a fitted estimator: a Dask array of shape (n,).
+
+    Parameters
+    ----------
+    estimator : fitted ISRClassifier or ISRRegressor
+    X : dask array or dask frame
+        The columns of a frame are selected by name if the estimator was fitted with names.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np
+    >>> from isrlearn import ISRRegressor
+    >>> from isrlearn.dask import predict
+    >>> reg = ISRRegressor(1).fit([[0, 1], [1, 1], [2, 3]], [0, 1, 2], environments=[0, 1, 1])
+    >>> predict(reg, da.ones((4, 2), chunks=2)).shape
+    (4,)
+    """
+    kind = estimator.classes_.dtype if hasattr(estimator, "classes_") else np.dtype(float)
+    X, small = _chunks(estimator, X), _for_arrays(estimator)
+    return X.map_blocks(_call, small, "predict", dtype=kind, drop_axis=1)
+
+
+def predict_proba(estimator: Any, X: Any) -> Any:
+    """Lazy class probabilities: a Dask array of shape (n, n_classes).
+
+    The parameters are those of `predict`.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np
+    >>> from isrlearn import ISRClassifier
+    >>> from isrlearn.dask import predict_proba
+    >>> X, codes = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80)
+    >>> clf = ISRClassifier(n_spurious=1).fit(X, codes % 2, environments=codes // 2 % 2)
+    >>> predict_proba(clf, da.from_array(X, chunks=(30, -1))).shape
+    (80, 2)
+    """
+    X, small = _chunks(estimator, X), _for_arrays(estimator)
+    chunks = (X.chunks[0], (len(estimator.classes_),))
+    return X.map_blocks(_call, small, "predict_proba", dtype=float, chunks=chunks)
+
+
+def _chunks(estimator: Any, X: Any) -> Any:
+    """X as a Dask array of whole rows, with the estimator's features in their order."""
+    if is_frame(X):
+        X = X[list(getattr(estimator, "feature_names_in_", X.columns))].to_dask_array()
+    elif not hasattr(X, "map_blocks"):
+        raise TypeError(f"X must be a Dask array or a Dask frame; got {type(X).__name__}")
+    return X.rechunk({1: -1})
+
+
+def _for_arrays(estimator: Any) -> Any:
+    """A copy of the estimator for plain arrays, without its moments, which can be large."""
+    small = copy(estimator)
+    for name in ("feature_names_in_", "moments_"):
+        vars(small).pop(name, None)
+    return small
+
+
+def _call(block: Any, estimator: Any, method: str) -> Any:
+    return getattr(estimator, method)(np.asarray(block))

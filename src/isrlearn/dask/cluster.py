@@ -1,0 +1,151 @@
+"""Local clusters and clients, and running tasks with errors that say what happened."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import dask
+
+#: Seconds without any worker after which a run is given up.
+PATIENCE = 60.0
+
+#: One BLAS thread per worker, set before NumPy is imported there. Freed memory is kept for the next
+#: block: returning it to the system at once, the default, costs a third of the processor time.
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+}
+
+
+def local_cluster(n_workers: int | None = None, **settings: Any) -> Any:
+    """A `distributed.LocalCluster` of processes with one thread each, set up for numerical work.
+
+    Workers that die are restarted, however long that takes: Dask's configuration
+    ``distributed.deploy.lost-worker-timeout`` is set to an hour in this process.
+
+    Parameters
+    ----------
+    n_workers : int, optional
+        Number of workers; default: one per core.
+    **settings
+        Passed on to `distributed.LocalCluster`.
+
+    Examples
+    --------
+    >>> from isrlearn.dask import local_cluster
+    >>> with local_cluster(2) as cluster, cluster.get_client() as client:  # doctest: +SKIP
+    ...     fit(ISRClassifier(), X, y, environments=e)
+    """
+    from distributed import LocalCluster
+
+    # After the default of 15 seconds Dask gives up a worker that is being restarted, so a busy
+    # machine would lose its workers one by one. The value is read whenever a worker is lost.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
+    settings = {"threads_per_worker": 1, "dashboard_address": None} | settings
+    # Dask samples the stack of every worker a hundred times per second, for the dashboard only.
+    profile = settings["dashboard_address"] is not None
+    with dask.config.set(
+        {
+            "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
+            "distributed.worker.profile.enabled": profile,
+        }
+    ):
+        return LocalCluster(n_workers=n_workers, **settings)
+
+
+def client_of(scheduler: str | None) -> AbstractContextManager[Any]:
+    """A client of the scheduler at an address, for a with block; for None, an empty context.
+
+    Examples
+    --------
+    >>> from isrlearn.dask import client_of
+    >>> with client_of(None):
+    ...     pass
+    """
+    if scheduler is None:
+        return nullcontext()
+    from distributed import Client
+
+    try:
+        return Client(scheduler, timeout="10s")
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ValueError(
+            f"there is no Dask scheduler at {scheduler!r}: {error}. Addresses look like "
+            "tcp://host:8786"
+        ) from error
+
+
+def computed(tasks: list[Any]) -> list[Any]:
+    """Results of delayed tasks, in their order, from the scheduler in use.
+
+    On a cluster, a task whose worker dies is run again on another one. A task that kills every
+    worker it runs on, or a cluster without workers, is an error.
+    """
+    client = _client()
+    if client is None:
+        return list(dask.compute(*tasks))
+    from distributed import KilledWorker
+
+    futures = client.compute(tasks)
+    try:
+        _wait(client, futures)
+        return [_result(client, future) for future in futures]
+    except BaseException as error:
+        client.cancel(futures)
+        if not isinstance(error, KilledWorker):
+            raise
+        raise RuntimeError(
+            "a part of the data ended every worker that tried it, probably because it ran out of "
+            f"memory: make the chunks smaller or the workers larger ({error})"
+        ) from error
+    finally:
+        # Now, not when they are garbage-collected: if a worker died, Dask would run them again.
+        for future in futures:
+            future.release()
+
+
+def _client() -> Any:
+    """The client of the cluster in use; None if there is none, or another scheduler is set."""
+    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
+        return None
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def _wait(client: Any, futures: list[Any]) -> None:
+    """Return when all futures are done or have failed; raise if no workers are left."""
+    from distributed import wait
+
+    seen = time.monotonic()  # when there last were workers
+    while True:
+        try:
+            wait(futures, timeout=2)
+            return
+        except TimeoutError:
+            if client.scheduler_info(n_workers=-1)["workers"]:
+                seen = time.monotonic()
+        if time.monotonic() - seen > PATIENCE:
+            raise RuntimeError(
+                f"the cluster at {client.scheduler.address} has had no workers for {PATIENCE:g} "
+                "seconds: nothing was fitted. Start workers and fit again"
+            )
+
+
+def _result(client: Any, future: Any) -> Any:
+    """What a task that is done returned, or raised."""
+    while future.status == "finished":
+        try:
+            return future.result(timeout=PATIENCE)
+        except TimeoutError:
+            # The worker that held the result has died since: the task runs again.
+            _wait(client, [future])
+    return future.result()
