@@ -30,6 +30,7 @@ from isrlearn.io import read_model, read_table, save, write_columns
 from isrlearn.metrics import group_report
 
 COLUMNS = ("--label", "label", "--environment", "environment")
+REGRESSION = ("--task", "regression", "--label", "f0", "--features", "f1:f3")
 
 
 @pytest.fixture(scope="module")
@@ -484,11 +485,7 @@ class TestMistakes:
             (("--alpha", "1"), "alpha is not a setting of a classification"),
             (("--head", "ridge"), "head must be"),
             (("--level", "2"), "level must be a number in (0, 1); got 2.0"),
-            (
-                ("--task", "regression", "--weights", "class")
-                + ("--label", "f0", "--features", "f1:f3"),
-                "weights must be",
-            ),
+            ((*REGRESSION, "--weights", "class"), "weights must be"),
             (
                 ("--label", "y.npy", "--validation", "v.csv"),
                 "y.npy: there is no such file",

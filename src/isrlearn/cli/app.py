@@ -14,6 +14,8 @@ import click
 from isrlearn import __version__
 
 OK, INTERNAL_ERROR, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+#: Modules whose ValueErrors and ImportErrors are about the user's input.
+_PURPOSEFUL = ("isrlearn.", "sklearn.utils.")
 _CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 #: The module of each command and its line in ``isr --help``, which imports none of the modules.
@@ -105,15 +107,8 @@ def user_error(error: Exception) -> str | None:
             f"the computation failed ({error}); look for columns of very different scales, and "
             "for constant or repeated ones"
         )
-    if isinstance(error, ValueError | ImportError) and _raised_on_purpose(error):
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    raised_in = frames[-1].f_globals.get("__name__", "") if frames else ""
+    if isinstance(error, ValueError | ImportError) and raised_in.startswith(_PURPOSEFUL):
         return " ".join(str(error).split())
     return None
-
-
-def _raised_on_purpose(error: Exception) -> bool:
-    """Whether the innermost frame is this package's or scikit-learn's validation."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
-    return module.startswith(("isrlearn.", "sklearn.utils."))

@@ -37,14 +37,11 @@ def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> No
         return
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=_WIDTH)
+    width = None if sys.stdout.isatty() else _WIDTH
+    console = Console(highlight=False, markup=False, width=width)
     for paragraph in paragraphs:
-        if isinstance(paragraph, str):
-            console.print(printable(paragraph), soft_wrap=True)
-        else:
-            console.print(paragraph)
+        is_text = isinstance(paragraph, str)
+        console.print(printable(str(paragraph)) if is_text else paragraph, soft_wrap=is_text)
 
 
 @contextmanager

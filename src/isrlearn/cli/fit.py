@@ -223,7 +223,15 @@ def fit_table(
         "n_rows": len(table),
         "n_columns": table.n_columns,
         "metrics": {"validation": None} | {part: s.to_dict() for part, s in scores.items()},
-        "search": None if found is None else _search_record(found, validation is not None),
+        "search": None
+        if found is None
+        else {
+            "selection": found.selection,
+            "by": f"{found.n_splits_} folds" if validation is None else "validation table",
+            "n_settings": len(found.cv_results_["params"]),
+            "best_score": found.best_score_,
+            "best_params": {name: str(value) for name, value in found.best_params_.items()},
+        },
     }
     return ModelFile(estimator, table.feature_names, metadata), scores, found
 
@@ -250,16 +258,6 @@ def _fit_by_dask(
     label, environment = columns["label"], columns["environment"]
     with client_of(scheduler):
         return fit(estimator, [path], label, environments=environment, features=names)
-
-
-def _search_record(search: Any, validated: bool) -> dict[str, Any]:
-    return {
-        "selection": search.selection,
-        "by": "validation table" if validated else f"{search.n_splits_} folds",
-        "n_settings": len(search.cv_results_["params"]),
-        "best_score": search.best_score_,
-        "best_params": {name: str(value) for name, value in search.best_params_.items()},
-    }
 
 
 def _paragraphs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Not pyarrow.csv: text must be readable without the parquet extra, and one reader is enough.
 import csv
+import sys
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
@@ -243,7 +244,11 @@ def as_labels(values: NDArray, name: str) -> NDArray:
         days = np.datetime_as_string(values).astype(object)
         days[np.isnat(values)] = None
         return days
-    return values.astype(values.dtype.newbyteorder("="), copy=False)
+    native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    # NumPy does not check code points, and Python fails on those that do not exist.
+    if kind == "U" and np.frombuffer(native, np.uint32).max(initial=0) > sys.maxunicode:
+        raise TableError(f"array {shown(name)} holds text that is not Unicode")
+    return native
 
 
 def parsed_labels(texts: Sequence[str], name: str) -> NDArray:
