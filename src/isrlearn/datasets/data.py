@@ -181,13 +181,13 @@ def save_features(path: str | os.PathLike[str], splits: Splits) -> Path:
     (4795, 32)
     """
     parts, path = (splits.train, splits.validation, splits.test), Path(path)
-    names = ("X", "y", "environments")
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    split = np.repeat([0, 1, 2], [len(part.y) for part in parts])
+    arrays: dict[str, Any] = {"split": np.repeat([0, 1, 2], [len(part.y) for part in parts])}
+    for name in ("X", "y", "environments"):
+        arrays[name] = np.concatenate([getattr(part, name) for part in parts])
     beside = path.with_name(f".{secrets.token_hex(4)}-{path.name}")
     try:
         with open(beside, "wb") as file:
-            np.savez_compressed(file, **arrays, split=split)
+            np.savez_compressed(file, **arrays)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
