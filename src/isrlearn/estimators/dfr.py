@@ -7,32 +7,32 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import validation as check
-from isrlearn.core.labels import MISSING, encode
+from isrlearn.core.labels import MISSING, Cells
+from isrlearn.estimators.linear import LinearScores
+from isrlearn.metrics import worst_group_accuracy
 
 #: Candidates for C in the published code for Waterbirds.
 _PUBLISHED_C = (1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)
 
 
-class DFRClassifier(ClassifierMixin, BaseEstimator):
+class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
     """Average of logistic regressions on subsamples with equally many rows of every group.
 
     Deep feature reweighting (Kirichenko, Izmailov and Wilson, 2023) refits the last layer of a
     trained network on data in which the shortcut does not help. Fit it on *held-out* (validation)
     features, in which every group (a class in an environment) has enough rows to learn from. C is
     chosen by worst-group accuracy on one half of the rows; then all rows are subsampled and fitted
-    `n_subsamples` times, and the coefficients are averaged.
-
-    DFR trains on the group labels of the validation set. The ISR estimators train on those of the
-    training set and use validation labels, if at all, to choose settings. A comparison of the two
-    should mention this.
+    `n_subsamples` times, and the coefficients are averaged. A comparison with ISR should mention
+    that DFR trains on the groups of the validation set, and ISR on those of the training set.
 
     Parameters
     ----------
@@ -80,9 +80,8 @@ class DFRClassifier(ClassifierMixin, BaseEstimator):
 
     __metadata_request__fit = {"environments": True}
 
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
-    classes_: NDArray[Any]
+    #: `LinearScores` gives probabilities for heads of this kind.
+    head = "logistic"
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class DFRClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.missing_environments = missing_environments
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, environments: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, environments: ArrayLike | None = None) -> Self:
         """The estimator, fitted on held-out rows.
 
         Parameters
@@ -111,48 +110,32 @@ class DFRClassifier(ClassifierMixin, BaseEstimator):
         environments : array-like of shape (n_samples,)
             Environment of each row; none may be missing.
         """
-        candidates = self._check_parameters()
-        features, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has only one class, {self.classes_[0]!r}; give at least two")
-        groups = self._groups(codes, environments)
-        rng = check_random_state(self.random_state)
-        mean, scale = features.mean(axis=0), features.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        Z = (features - mean) / scale
-        self.C_ = _chosen(Z, codes, groups, candidates, self.penalty, rng)
-        rows = (_balanced(groups, rng) for _ in range(self.n_subsamples))
-        heads = [_fitted(Z[i], codes[i], self.C_, self.penalty, rng) for i in rows]
-        coef, intercept = (np.mean(part, axis=0) for part in zip(*heads, strict=True))
-        self.coef_ = coef / scale
-        self.intercept_ = intercept - self.coef_ @ mean
+        candidates = self._candidates()
+        rows, _, cells, _ = check.check_rows(
+            self, X, y, environments, None, target="classes", part=True
+        )
+        check.check_classes(cells.classes, np.bincount(cells.k))
+        groups, rng = _groups(cells), check_random_state(self.random_state)
+        scaler = StandardScaler()
+        Z = scaler.fit_transform(rows[:].astype(np.float64))
+        model = _model(self.penalty, rng.randint(2**31 - 1))
+        self.classes_, self.C_ = cells.classes, candidates[0]
+        if len(candidates) > 1:
+            scores = _scores(model, candidates, Z, cells.k, groups, rng)
+            self.C_ = candidates[int(np.argmax(scores))]
+        model.set_params(estimator__C=self.C_)
+        subsamples = (_balanced(groups, rng) for _ in range(self.n_subsamples))
+        heads = [model.fit(Z[i], cells.k[i]).estimators_ for i in subsamples]
+        coef = np.mean([[part.coef_[0] for part in head] for head in heads], axis=0)
+        intercept = np.mean([[part.intercept_[0] for part in head] for head in heads], axis=0)
+        self.coef_ = coef / scaler.scale_
+        self.intercept_ = intercept - self.coef_ @ scaler.mean_
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
+    def _check_fitted(self) -> None:
         check_is_fitted(self)
-        features: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = features @ self.coef_.T + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: ArrayLike) -> NDArray:
-        """Predicted class of each row; environments are not needed."""
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each class, as if all groups were equally large."""
-        p = expit(self.decision_function(X))
-        if p.ndim == 1:
-            return np.column_stack([1.0 - p, p])
-        # All probabilities of a row may underflow to zero, which would make their sum zero.
-        p = np.maximum(p, np.finfo(float).tiny)
-        return p / p.sum(axis=1, keepdims=True)
-
-    def _check_parameters(self) -> list[float]:
+    def _candidates(self) -> list[float]:
         """Candidates for C; a ValueError names the first parameter out of range."""
         check.check_choice("penalty", self.penalty, ("l1", "l2"))
         check.check_between("n_subsamples", self.n_subsamples, 1, np.inf)
@@ -163,18 +146,26 @@ class DFRClassifier(ClassifierMixin, BaseEstimator):
             check.check_between("C", C, np.finfo(float).tiny, np.inf)
         return candidates
 
-    def _groups(self, codes: NDArray, environments: ArrayLike | None) -> NDArray[np.intp]:
-        """Index of each row's group, a class in an environment; no group is empty."""
-        n = len(codes)
-        labels = check.check_environments(environments, n, self.missing_environments)
-        names, places = encode(labels)
-        unknown = int((places == MISSING).sum())
-        if unknown:
-            raise ValueError(
-                f"DFRClassifier needs the environment of every row, and {unknown} of {n} are "
-                "missing: remove these rows"
-            )
-        return np.unique(codes * len(names) + places, return_inverse=True)[1]
+
+def _model(penalty: str, seed: int) -> OneVsRestClassifier:
+    """A logistic regression for two classes, else one per class."""
+    # scikit-learn 1.8 deprecated `penalty` in favour of `l1_ratio`.
+    renamed = inspect.signature(LogisticRegression).parameters["penalty"].default != "l2"
+    kind = {"l1_ratio": float(penalty == "l1")} if renamed else {"penalty": penalty}
+    # With liblinear's default tolerance the coefficients depend on the order of the rows.
+    settings = {"solver": "liblinear", "tol": 1e-5, "max_iter": 1000, "random_state": seed}
+    return OneVsRestClassifier(LogisticRegression(**settings, **kind))
+
+
+def _groups(cells: Cells) -> NDArray[np.intp]:
+    """Position of each row's group, a class in an environment, among those that have rows."""
+    unknown = int((cells.e == MISSING).sum())
+    if unknown:
+        raise ValueError(
+            f"DFRClassifier needs the environment of every row, and {unknown} of {len(cells.e)} "
+            "are missing: remove these rows"
+        )
+    return np.unique(cells.k * len(cells.environments) + cells.e, return_inverse=True)[1]
 
 
 def _balanced(groups: NDArray, rng: np.random.RandomState) -> NDArray[np.intp]:
@@ -184,53 +175,16 @@ def _balanced(groups: NDArray, rng: np.random.RandomState) -> NDArray[np.intp]:
     return np.concatenate([rng.choice(rows, least, replace=False) for rows in members])
 
 
-def _chosen(
-    Z: NDArray,
-    codes: NDArray,
-    groups: NDArray,
-    candidates: list[float],
-    penalty: str,
-    rng: np.random.RandomState,
-) -> float:
-    """The C with the best worst-group accuracy on one half of the rows, fitted on the other."""
-    if len(candidates) == 1:
-        return float(candidates[0])
-    members = [rng.permutation(np.flatnonzero(groups == g)) for g in range(groups.max() + 1)]
-    if min(map(len, members)) < 2:
+def _scores(
+    model: Any, candidates: list[float], Z: NDArray, codes: NDArray, groups: NDArray, rng: Any
+) -> list[float]:
+    """Worst-group accuracy of each C on one half of the rows, fitted on the other."""
+    if np.bincount(groups).min() < 2:
         raise ValueError(
             "the smallest group (a class in an environment) has one row, too few to fit on one "
             "half of the rows and choose C on the other; pass a single C"
         )
-    held = np.concatenate([rows[: len(rows) // 2] for rows in members])
-    rest = np.concatenate([rows[len(rows) // 2 :] for rows in members])
+    rest, held = next(StratifiedKFold(2, shuffle=True, random_state=rng).split(Z, groups))
     rows = rest[_balanced(groups[rest], rng)]
-    worst = []
-    for C in candidates:
-        coef, intercept = _fitted(Z[rows], codes[rows], C, penalty, rng)
-        scores = Z[held] @ coef.T + intercept
-        guess = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0)
-        right = np.bincount(groups[held], weights=guess == codes[held])
-        worst.append((right / np.bincount(groups[held])).min())
-    return float(candidates[int(np.argmax(worst))])
-
-
-def _fitted(
-    Z: NDArray, codes: NDArray, C: float, penalty: str, rng: np.random.RandomState
-) -> tuple[NDArray, NDArray]:
-    """Coefficients and intercepts: one row for two classes, else one row per class."""
-    # With liblinear's default tolerance the coefficients depend on the order of the rows.
-    model = LogisticRegression(C=C, solver="liblinear", tol=1e-5, max_iter=1000)
-    model.set_params(random_state=rng.randint(2**31 - 1), **_PENALTY[penalty])
-    n_classes = int(codes.max()) + 1
-    picked = [1] if n_classes == 2 else range(n_classes)
-    models = [clone(model).fit(Z, codes == k) for k in picked]
-    coef = np.concatenate([model.coef_ for model in models])
-    return coef, np.concatenate([model.intercept_ for model in models])
-
-
-# scikit-learn 1.8 deprecated `penalty` in favour of `l1_ratio`.
-_RENAMED = inspect.signature(LogisticRegression).parameters["penalty"].default == "deprecated"
-_PENALTY: dict[str, dict[str, Any]] = {
-    name: {"l1_ratio": ratio} if _RENAMED else {"penalty": name}
-    for name, ratio in (("l1", 1.0), ("l2", 0.0))
-}
+    fits = (model.set_params(estimator__C=C).fit(Z[rows], codes[rows]) for C in candidates)
+    return [worst_group_accuracy(codes[held], fit.predict(Z[held]), groups[held]) for fit in fits]
