@@ -14,7 +14,7 @@ from isrlearn.estimators.classifier import ISRClassifier
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.regressor import ISRRegressor
 from isrlearn.estimators.search import Search
-from isrlearn.estimators.selection import Groups, Score
+from isrlearn.estimators.selection import group_scores
 
 
 def _best_has(name: str) -> Any:
@@ -45,10 +45,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
         Estimators and pairs are tried once, without C.
     weights : str, dict, None or list, default=(None, "class", "group")
         Weights of the rows for the head.
-    n_components : int, float, "auto" or None, default="auto"
-        As in :class:`ISRClassifier`, like the next two.
-    variant : {"pooled", "paper"}, default="pooled"
-    level : float, default=0.01
+    n_components, variant, level, missing_environments
+        As in `ISRClassifier`.
     selection : str, default="worst-group"
         What is compared: "worst-group", the accuracy of the class × environment where it is
         lowest; "average", that of all held-out rows; "leave-one-environment-out", that of each
@@ -65,8 +63,6 @@ class ISRClassifierCV(ClassifierMixin, Search):
     random_state : int or RandomState, optional
         Shuffles the rows of each cell before they are assigned to folds; without it they are
         assigned in their order.
-    missing_environments : {"raise", "single"}, default="raise"
-        As in :class:`ISRClassifier`.
 
     Attributes
     ----------
@@ -100,8 +96,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
     (24, ['C', 'head'])
     """
 
-    _penalty = "C"
-    _target = "classes"
+    _base = ISRClassifier
+    _penalty, _target = "C", "classes"
 
     def __init__(
         self,
@@ -115,12 +111,12 @@ class ISRClassifierCV(ClassifierMixin, Search):
         n_components: int | float | str | None = "auto",
         variant: str = "pooled",
         level: float = 0.01,
+        missing_environments: str = "raise",
         selection: str = "worst-group",
         cv: Any = 5,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
-        missing_environments: str = "raise",
     ) -> None:
         self.method = method
         self.n_spurious = n_spurious
@@ -131,12 +127,12 @@ class ISRClassifierCV(ClassifierMixin, Search):
         self.n_components = n_components
         self.variant = variant
         self.level = level
+        self.missing_environments = missing_environments
         self.selection = selection
         self.cv = cv
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
-        self.missing_environments = missing_environments
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: Any) -> NDArray:
@@ -161,84 +157,45 @@ class ISRClassifierCV(ClassifierMixin, Search):
         """Names of the classes, sorted."""
         return self.best_estimator_.classes_
 
-    def _estimator(self, **point: Any) -> ISRClassifier:
-        return ISRClassifier(
-            **point,
-            n_components=self.n_components,
-            variant=self.variant,
-            level=self.level,
-            missing_environments=self.missing_environments,
-        )
-
-    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> Score:
+    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
         two = outputs.shape[1] == 1
         codes = (outputs[:, 0] > 0).astype(int) if two else outputs.argmax(axis=1)
-        truth = held_out.cells.classes[held_out.cells.k]
-        return Score.of_hits(classes[codes] == truth, Groups.of(held_out.cells))
+        hits = classes[codes] == held_out.cells.classes[held_out.cells.k]
+        return group_scores(hits.astype(float), held_out.cells)
 
 
 class ISRRegressorCV(RegressorMixin, Search):
     """ISRRegressor with the settings that do best in the worst environment of held-out data.
 
-    Every combination of the candidates is scored on the same splits; what the settings share on a
-    split is computed once.
-
-    Each of `n_spurious`, `scale`, `alpha`, `head` and `weights` is one value or a list of values
-    to try. The other parameters are those of :class:`ISRRegressor` and are not varied.
+    The search of :class:`ISRClassifierCV`, for regression. Each of `n_spurious`, `scale`, `alpha`,
+    `head` and `weights` is one value or a list of values to try.
 
     Parameters
     ----------
-    n_spurious : int, "auto" or list, optional
-        By default the tested number, and 1, 2, 3, 5, 8 as far as the environments allow.
-    scale : float or list, default=(0.0, 0.25, 0.5, 1.0)
-        1 removes nothing: the plain head is one of the candidates.
+    n_spurious, scale
+        As in `ISRClassifierCV`.
     alpha : float or list, default=(0.1, 1.0, 10.0, 100.0, 1000.0)
         Penalty of the ridge head.
     head : str, estimator, (coef, intercept) or list, default="ridge"
         Estimators and pairs are tried once, without alpha.
     weights : str, None or list, default=(None, "group")
         Weights of the rows for the head.
-    n_components : int, float, "auto" or None, default="auto"
-        As in :class:`ISRRegressor`, like the next two.
-    variant : {"pooled", "paper"}, default="pooled"
-    level : float, default=0.01
+    n_components, variant, level, missing_environments
+        As in `ISRRegressor`.
     selection : str, default="worst-group"
-        What is compared, each with a minus sign: "worst-group", the root mean squared error of
-        the environment where it is highest; "average", that of all held-out rows;
-        "leave-one-environment-out", that of each environment when it is held out and the others
-        train (three are needed). Ties go to the setting that removes least, then to the one that
-        weights rows least, then to the largest alpha, then to the first.
-    cv : int, splitter or iterable of (train, test), default=5
-        Folds are stratified by environment. Not used with a validation set or with
-        "leave-one-environment-out".
-    n_jobs : int, optional
-        Threads. The results are the same for any number of them.
-    verbose : int, default=0
-        1 draws a progress bar on a terminal, if rich is installed.
-    random_state : int or RandomState, optional
-        Shuffles the rows of each environment before they are assigned to folds; without it they are
-        assigned in their order.
-    missing_environments : {"raise", "single"}, default="raise"
-        As in :class:`ISRRegressor`.
+        What is compared: root mean squared errors with a minus sign, of the worst environment or
+        as in `ISRClassifierCV`. Ties are broken as there, with the largest alpha instead of the
+        smallest C.
+    cv, n_jobs, verbose, random_state
+        As in `ISRClassifierCV`; folds are stratified by environment.
 
     Attributes
     ----------
     best_estimator_ : ISRRegressor
         With the best settings, fitted on all the rows given to `fit`.
-    best_params_ : dict
-        ``ISRRegressor(**best_params_)`` has these settings.
-    best_score_ : float
-        Mean over splits of the score by the selection rule; it is not positive.
-    best_index_ : int
-        Row of `cv_results_`.
-    cv_results_ : dict
-        As in scikit-learn's searches, with `mean_worst_group` and `mean_average` of every
-        setting and their values on each split. See also `trade_off`.
-    n_splits_ : int
-        Number of splits.
-    coef_ : ndarray of shape (n_features,)
-        Of the best estimator.
-    intercept_ : float
+    best_params_, best_score_, best_index_, cv_results_, n_splits_
+        As in `ISRClassifierCV`; scores are not positive.
+    coef_, intercept_ : ndarray and float
         Of the best estimator.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -255,8 +212,8 @@ class ISRRegressorCV(RegressorMixin, Search):
     4
     """
 
-    _penalty = "alpha"
-    _target = "numbers"
+    _base = ISRRegressor
+    _penalty, _target = "alpha", "numbers"
 
     def __init__(
         self,
@@ -269,12 +226,12 @@ class ISRRegressorCV(RegressorMixin, Search):
         n_components: int | float | str | None = "auto",
         variant: str = "pooled",
         level: float = 0.01,
+        missing_environments: str = "raise",
         selection: str = "worst-group",
         cv: Any = 5,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
-        missing_environments: str = "raise",
     ) -> None:
         self.n_spurious = n_spurious
         self.scale = scale
@@ -284,22 +241,13 @@ class ISRRegressorCV(RegressorMixin, Search):
         self.n_components = n_components
         self.variant = variant
         self.level = level
+        self.missing_environments = missing_environments
         self.selection = selection
         self.cv = cv
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
-        self.missing_environments = missing_environments
 
-    def _estimator(self, **point: Any) -> ISRRegressor:
-        return ISRRegressor(
-            **point,
-            n_components=self.n_components,
-            variant=self.variant,
-            level=self.level,
-            missing_environments=self.missing_environments,
-        )
-
-    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> Score:
-        errors = outputs - np.asarray(held_out.target)
-        return Score.of_errors(errors, Groups.of(held_out.cells))
+    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
+        squares = np.square(outputs - held_out.target, dtype=float)
+        return -np.sqrt(-group_scores(-squares, held_out.cells))

@@ -18,19 +18,9 @@ from threadpoolctl import threadpool_limits
 
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
+from isrlearn.estimators import selection as rules
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings, dimension_limit
-from isrlearn.estimators.selection import (
-    SELECTIONS,
-    Score,
-    best_of,
-    candidates,
-    counts,
-    effort,
-    folds_of,
-    on_front,
-    results_of,
-)
 from isrlearn.progress import progress
 
 Split = tuple[Sample, Sample]
@@ -41,14 +31,13 @@ class Search(BaseEstimator):
 
     __metadata_request__fit = {"environments": True}
 
-    #: Name of the head's penalty, and what y is.
+    #: The estimator, the name of its penalty, and what y is.
+    _base: Any
     _penalty: str
     _target: str
 
     n_spurious: Any
-    scale: Any
     head: Any
-    weights: Any
     n_components: Any
     variant: str
     selection: str
@@ -56,21 +45,10 @@ class Search(BaseEstimator):
     n_jobs: int | None
     verbose: int
     random_state: Any
-    missing_environments: str
-
-    best_estimator_: Any
-    best_params_: dict
-    best_score_: float
-    best_index_: int
-    cv_results_: dict[str, Any]
 
     @abstractmethod
-    def _estimator(self, **point: Any) -> Any:
-        """An unfitted estimator with these settings."""
-
-    @abstractmethod
-    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> Score:
-        """Score of the outputs ``X @ coef + intercept`` for held-out rows."""
+    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
+        """Scores of the worst group and of all held-out rows, ``X @ coef + intercept`` given."""
 
     def fit(
         self,
@@ -93,21 +71,25 @@ class Search(BaseEstimator):
             Rows to score the settings on, instead of cross-validation. They choose the settings,
             and the best one is not fitted on them.
         """
-        check.check_choice("selection", self.selection, SELECTIONS)
+        check.check_choice("selection", self.selection, rules.SELECTIONS)
         sample = self._sample(X, y, environments, reset=True)
         points = self._points(sample)
         settings = [self._estimator(**point)._settings() for point in points]
         splits = self._splits(sample, validation)
         scores = self._scores(splits, settings)
-        self.cv_results_ = results_of(points, scores, self.selection)
-        efforts = [effort(point, self._penalty) for point in points]
-        self.best_index_ = best_of(self.cv_results_, efforts)
+        self.cv_results_ = rules.results_of(points, scores, self.selection)
+        efforts = [rules.effort(point, self._penalty) for point in points]
+        self.best_index_ = rules.best_of(self.cv_results_, efforts)
         self.best_params_ = points[self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.n_splits_ = len(splits)
-        best = self._estimator(**self.best_params_)
-        self.best_estimator_ = best.fit(X, y, environments)
+        self.best_estimator_ = self._estimator(**self.best_params_).fit(X, y, environments)
         return self
+
+    def _estimator(self, **point: Any) -> Any:
+        """An unfitted estimator with these settings."""
+        fixed = ("n_components", "variant", "level", "missing_environments")
+        return self._base(**point, **{name: getattr(self, name) for name in fixed})
 
     def _sample(self, X: Any, y: Any, environments: Any, *, reset: bool) -> Sample:
         """The rows, checked."""
@@ -119,14 +101,15 @@ class Search(BaseEstimator):
     def _points(self, sample: Sample) -> list[dict]:
         """Every combination of the candidates; penalties only for the heads that have one."""
         points: list[dict] = []
-        shared = {name: candidates(name, getattr(self, name)) for name in ("scale", "weights")}
-        for method in candidates("method", getattr(self, "method", "regression")):
+        names = ("scale", "weights", "head", self._penalty)
+        grid = {name: rules.candidates(name, getattr(self, name)) for name in names}
+        heads, penalties = grid.pop("head"), grid.pop(self._penalty)
+        for method in rules.candidates("method", getattr(self, "method", "regression")):
             check.check_choice("method", method, tuple(METHODS))
-            grid = shared | {"n_spurious": counts(self.n_spurious, self._most(sample, method))}
+            grid["n_spurious"] = rules.counts(self.n_spurious, self._most(sample, method))
             if hasattr(self, "method"):
                 grid["method"] = [method]
-            for head in candidates("head", self.head):
-                penalties = candidates(self._penalty, getattr(self, self._penalty))
+            for head in heads:
                 penalty = {self._penalty: penalties} if isinstance(head, str) else {}
                 points += ParameterGrid(grid | {"head": [head]} | penalty)
         return points
@@ -143,15 +126,8 @@ class Search(BaseEstimator):
     def _splits(self, sample: Sample, validation: Any) -> list[Split]:
         if validation is not None:
             return [(sample, self._held_out(validation))]
-        seed = self.random_state
-        folds = folds_of(
-            sample.X,
-            sample.cells,
-            by_class=self._target == "classes",
-            selection=self.selection,
-            cv=self.cv,
-            random_state=None if seed is None else check_random_state(seed),
-        )
+        rng = None if self.random_state is None else check_random_state(self.random_state)
+        folds = rules.folds_of(sample.X, sample.cells, self.selection, self.cv, rng)
         return [(sample.rows(train), sample.rows(test)) for train, test in folds]
 
     def _held_out(self, validation: Any) -> Sample:
@@ -170,8 +146,8 @@ class Search(BaseEstimator):
             )
         return self._sample(*validation, reset=False)
 
-    def _scores(self, splits: Sequence[Split], settings: list[Settings]) -> list[list[Score]]:
-        """Scores of every setting on every split, ``scores[setting][split]``.
+    def _scores(self, splits: Sequence[Split], settings: list[Settings]) -> NDArray:
+        """Worst-group and average score of every setting on every split: (settings, splits, 2).
 
         Splits run side by side, each with one BLAS thread: the results do not depend on `n_jobs`,
         to the last bit.
@@ -186,23 +162,23 @@ class Search(BaseEstimator):
             columns = run(
                 joblib.delayed(self._score_split)(*split, settings, advance) for split in splits
             )
-        return [list(row) for row in zip(*columns, strict=True)]
+        return np.stack(columns, axis=1)
 
     def _score_split(
         self, train: Sample, held_out: Sample, settings: list[Settings], advance: Any
-    ) -> list[Score]:
-        """Scores of every setting on one split, what they share computed once."""
+    ) -> NDArray:
+        """Scores (settings, 2) on one split; what the settings share is computed once."""
         if self._target == "classes":
             check.check_classes(train.cells.classes, np.bincount(train.cells.k))
         fitter = Fitter(train, settings, clip=True)
-        scores: dict[int, Score] = {}
+        scores = np.empty((len(settings), 2))
         # Strong penalties first: each head starts from the one before.
         for i in sorted(range(len(settings)), key=lambda i: -settings[i].penalty):
             fitted = fitter.fit(settings[i])
             outputs = held_out.X @ fitted.coef.T + fitted.intercept
             scores[i] = self._score(outputs, held_out, train.cells.classes)
             advance(1)
-        return [scores[i] for i in range(len(settings))]
+        return scores
 
     def trade_off(self) -> Any:
         """A pandas data frame of all settings: average against worst group.
@@ -220,13 +196,14 @@ class Search(BaseEstimator):
                 "trade_off() needs pandas: pip install pandas, or use cv_results_"
             ) from None
         results = self.cv_results_
-        frame = pd.DataFrame(list(results["params"]))
-        frame["average"] = results["mean_average"]
-        frame["worst_group"] = results["mean_worst_group"]
-        frame["rank"] = results["rank_test_score"]
-        frame["on_front"] = on_front(results["mean_average"], results["mean_worst_group"])
-        frame["best"] = np.arange(len(frame)) == self.best_index_
-        return frame
+        average, worst = results["mean_average"], results["mean_worst_group"]
+        return pd.DataFrame(results["params"]).assign(
+            average=average,
+            worst_group=worst,
+            rank=results["rank_test_score"],
+            on_front=rules.on_front(average, worst),
+            best=np.arange(len(average)) == self.best_index_,
+        )
 
     def predict(self, X: Any) -> NDArray:
         """Predictions of the best estimator. Environments are not needed."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -76,17 +75,15 @@ def effort(point: dict, penalty: str) -> tuple:
     return (removed if dimensions else 0.0, dimensions, weighted, freedom)
 
 
-def folds_of(
-    X: Any, cells: Cells, *, by_class: bool, selection: str, cv: Any, random_state: Any
-) -> list[Fold]:
+def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -> list[Fold]:
     """Rows to train on and rows to score, for each split of a selection rule.
 
     "leave-one-environment-out" holds out one environment after the other; else folds are
-    stratified by class (`by_class`) and environment. `random_state` shuffles rows inside cells.
+    stratified by class and environment. `random_state` shuffles rows inside cells.
     """
     E = len(cells.environments)
     e = np.where(cells.e == MISSING, E, cells.e)
-    strata = cells.k * (E + 1) + e if by_class else e
+    strata = cells.k * (E + 1) + e
     if selection == "leave-one-environment-out":
         if E < 3:
             raise ValueError(
@@ -110,7 +107,7 @@ def folds_of(
 
 def cell_folds(
     cells: NDArray[np.intp], n_folds: int, random_state: np.random.RandomState | None = None
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+) -> list[Fold]:
     """Folds (train, test) over which every cell is spread as evenly as its rows allow.
 
     Unlike scikit-learn's `StratifiedKFold`, the only row of a cell is never held out: the cell
@@ -126,10 +123,9 @@ def cell_folds(
         raise ValueError(f"cv must be at least 2 folds; got {n_folds}")
     fold = np.full(len(cells), -1)
     taken = 0
-    for cell in np.unique(cells):
+    names, size = np.unique(cells, return_counts=True)
+    for cell in names[size > 1]:
         rows = np.flatnonzero(cells == cell)
-        if len(rows) < 2:
-            continue
         if random_state is not None:
             rows = random_state.permutation(rows)
         # Each cell continues where the last one stopped, so that folds have the same size too.
@@ -145,88 +141,33 @@ def cell_folds(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Group of each held-out row: class × environment, or environment.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        -1 where the environment is unknown.
-    size : ndarray of shape (G,)
-        Rows of each group.
-    """
-
-    codes: NDArray[np.intp]  # (n,)
-    size: NDArray[np.intp]  # (G,)
-
-    @classmethod
-    def of(cls, cells: Cells) -> Groups:
-        """Groups of rows: their cells; by environment alone where all rows are of one class."""
-        codes = np.where(cells.e == MISSING, MISSING, cells.k * len(cells.environments) + cells.e)
-        found, inverse = np.unique(codes[codes != MISSING], return_inverse=True)
-        dense = np.full(len(codes), MISSING)
-        dense[codes != MISSING] = inverse
-        return cls(dense, np.bincount(inverse, minlength=len(found)))
-
-    def means(self, values: NDArray) -> NDArray[np.float64]:
-        """Mean in each group of one value per row."""
-        known = self.codes != MISSING
-        total = np.bincount(self.codes[known], values[known], minlength=len(self.size))
-        return total / self.size
+def group_scores(values: NDArray, cells: Cells) -> NDArray[np.float64]:
+    """Mean of one value per row in the cell where it is lowest, and over all rows."""
+    known = cells.e != MISSING
+    slots = cells.k[known] * len(cells.environments) + cells.e[known]
+    size = np.bincount(slots)
+    means = np.bincount(slots, values[known])[size > 0] / size[size > 0]
+    average = values.mean()
+    return np.array([means.min() if len(means) else average, average])
 
 
-@dataclass(frozen=True)
-class Score:
-    """Scores of one setting on one split; the greater the better."""
-
-    worst_group: float
-    average: float
-
-    @classmethod
-    def of_hits(cls, hits: NDArray, groups: Groups) -> Score:
-        """Accuracies, from whether each row was predicted correctly."""
-        by_group = groups.means(hits.astype(float))
-        average = float(hits.mean())
-        return cls(float(by_group.min()) if len(by_group) else average, average)
-
-    @classmethod
-    def of_errors(cls, errors: NDArray, groups: Groups) -> Score:
-        """Root mean squared errors with a minus sign."""
-        squares = np.square(errors, dtype=float)
-        by_group = groups.means(squares)
-        average = -float(np.sqrt(squares.mean()))
-        return cls(-float(np.sqrt(by_group.max())) if len(by_group) else average, average)
-
-    def by(self, selection: str) -> float:
-        """The score that a selection rule compares."""
-        return self.worst_group if selection == "worst-group" else self.average
-
-
-def results_of(
-    points: Sequence[dict], scores: Sequence[Sequence[Score]], selection: str
-) -> dict[str, Any]:
-    """A table as scikit-learn's searches have it, with both scores of every setting.
+def results_of(points: Sequence[dict], scores: NDArray, selection: str) -> dict[str, Any]:
+    """A table as scikit-learn's searches have it, from `scores` (points, splits, 2).
 
     `mean_test_score` is what the selection rule compares; `mean_worst_group` and `mean_average`
     are always there.
     """
-    worst = np.array([[s.worst_group for s in row] for row in scores])  # (points, splits)
-    average = np.array([[s.average for s in row] for row in scores])
-    chosen = np.array([[s.by(selection) for s in row] for row in scores])
+    worst, average = scores[..., 0], scores[..., 1]
+    chosen = worst if selection == "worst-group" else average
     results: dict[str, Any] = {"params": list(points)}
     for name in dict.fromkeys(name for point in points for name in point):
         results[f"param_{name}"] = _column(points, name)
-    for j in range(chosen.shape[1]):
-        results[f"split{j}_test_score"] = chosen[:, j]
-    mean = chosen.mean(axis=1)
-    results["mean_test_score"] = mean
-    results["std_test_score"] = chosen.std(axis=1)
-    results["rank_test_score"] = stats.rankdata(-mean, method="min").astype(np.int32)
-    for name, values in (("worst_group", worst), ("average", average)):
-        for j in range(values.shape[1]):
-            results[f"split{j}_{name}"] = values[:, j]
+    for name, values in (("test_score", chosen), ("worst_group", worst), ("average", average)):
+        results |= {f"split{j}_{name}": column for j, column in enumerate(values.T)}
         results[f"mean_{name}"] = values.mean(axis=1)
+    results["std_test_score"] = chosen.std(axis=1)
+    rank = stats.rankdata(-results["mean_test_score"], method="min")
+    results["rank_test_score"] = rank.astype(np.int32)
     return results
 
 
@@ -249,12 +190,7 @@ def best_of(results: dict[str, Any], efforts: Sequence[tuple]) -> int:
 
 def on_front(average: NDArray, worst: NDArray) -> NDArray[np.bool_]:
     """Which settings are on the Pareto front of the two scores."""
-    order = np.lexsort((-worst, -average))
-    front = np.zeros(len(order), dtype=bool)
-    best, level = -np.inf, np.nan
-    for i in order:
-        # Equal in both scores to one on the front: neither dominates the other.
-        if worst[i] > best or (worst[i] == best and average[i] == level):
-            front[i] = True
-            best, level = worst[i], average[i]
-    return front
+    a, w = average[:, None], worst[:, None]
+    # Row i beats column j; settings with the same scores do not beat each other.
+    beats = (a >= average) & (w >= worst) & ((a > average) | (w > worst))
+    return np.logical_not(beats.any(axis=0))

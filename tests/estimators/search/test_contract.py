@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import isrlearn
 from isrlearn import ISRClassifier, ISRRegressor
 from isrlearn.estimators import ISRClassifierCV, ISRRegressorCV
 
@@ -58,14 +59,22 @@ def test_takes_every_parameter_of_its_estimator(search, single):
 @pytest.mark.parametrize("search", [ISRClassifierCV, ISRRegressorCV])
 def test_docstring_names_the_parameters_of_the_signature(search):
     doc = inspect.getdoc(search)
-    section = doc.split("Parameters\n")[1].split("Attributes\n")[0]
-    assert re.findall(r"^(\w+) :", section, flags=re.MULTILINE) == list(
-        inspect.signature(search).parameters
-    )
-    for name, parameter in inspect.signature(search).parameters.items():
-        line = re.search(rf"^{name} : (.*)$", doc, flags=re.MULTILINE).group(1)
+    section = doc.split("Parameters\n---")[1].split("Attributes\n")[0]
+    heads = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", section, flags=re.MULTILINE)
+    signature = inspect.signature(search).parameters
+    assert [name for head in heads for name in head.split(", ")] == list(signature)
+    for name, parameter in signature.items():
+        line = re.search(rf"^{name} : (.*)$", doc, flags=re.MULTILINE)
         default = repr(parameter.default).replace("'", '"')
-        assert line.endswith("optional" if default == "None" else f"default={default}"), line
+        if line is not None:
+            expected = "optional" if default == "None" else f"default={default}"
+            assert line.group(1).endswith(expected), line
+        else:
+            shared = re.search(
+                rf"^[\w, ]*\b{name}\b[\w, ]*\n +As in `(\w+)`", section, flags=re.MULTILINE
+            )
+            other = inspect.signature(getattr(isrlearn, shared.group(1)))
+            assert other.parameters[name].default == parameter.default, name
 
 
 @pytest.mark.parametrize(
@@ -78,5 +87,5 @@ def test_docstring_names_the_attributes_of_a_fit(search, sample, request):
     stored = {name for name in vars(fitted) if name.endswith("_")}
     shared = {"coef_", "intercept_"} | ({"classes_"} & set(dir(search)))
     section = inspect.getdoc(search).split("Attributes\n")[1].split("Examples\n")[0]
-    heads = re.findall(r"^(\w[\w, ]*) :", section, flags=re.MULTILINE)
+    heads = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", section, flags=re.MULTILINE)
     assert {name for head in heads for name in head.split(", ")} == stored | shared

@@ -40,9 +40,7 @@ def test_without_a_seed_rows_are_dealt_in_order():
 
 def pairs(cv, selection="worst-group", environments=(0, 0, 1, 1, 2, 2)):
     cells = Cells.of(np.arange(6) % 2, np.array(environments, dtype=float))
-    found = folds_of(
-        np.zeros((6, 1)), cells, by_class=True, selection=selection, cv=cv, random_state=None
-    )
+    found = folds_of(np.zeros((6, 1)), cells, selection, cv, None)
     return [(train.tolist(), test.tolist()) for train, test in found]
 
 
