@@ -117,8 +117,8 @@ def below_the_bound() -> str:
 
 
 def too_many() -> str:
-    """Error on Example-2 with five dimensions taken out, and with the rank tested."""
-    methods = {"isr-joint": "ISR-Joint, told 5", "isr-joint-auto": "ISR-Joint, rank tested"}
+    """Error on Example-2 with five dimensions removed, and with the rank tested."""
+    methods = {"isr-joint": "ISR-Joint, given 5", "isr-joint-auto": "ISR-Joint, rank tested"}
     return summary("linear-unit-tests", "mean", [("2", E) for E in (2, 4, 6, 8, 10)], methods)
 
 
@@ -160,7 +160,7 @@ def law_school() -> str:
         "refit": "new head, nothing removed",
         "isr-regression": "ISR-Regression",
         "leace": "LEACE",
-        "correlation-remover": "CorrelationRemover, told the environment in test",
+        "correlation-remover": "CorrelationRemover, given the test environments",
     }
     found = {
         (line["method"], line["score"]): f"{float(line['mean']):.3f} ± {float(line['std']):.3f}"

@@ -62,11 +62,11 @@ def test_tests_that_are_named_exist(page):
         assert f"def {name}(" in source, f"{path} has no {name}"
 
 
-def test_every_algorithm_names_its_proof():
+def test_every_algorithm_names_its_tests():
     text = (DOCS / "theory/index.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S))
     for name in ("ISR-Mean", "ISR-Cov", "ISR-Multiclass", "ISR-Regression"):
-        for part in ("**Assumption.**", "**Theorem.**", "**Proved by**", ".svg"):
+        for part in ("**Assumption.**", "**Theorem.**", "**Checked by**", ".svg"):
             assert part in sections[name], (name, part)
 
 
