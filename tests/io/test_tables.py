@@ -118,7 +118,7 @@ def test_an_archive_names_its_columns(tmp_path):
     assert read_table(tmp_path / "a.npz", features="dose").X.tolist() == [[1], [4]]
     assert read_table(tmp_path / "a.npz", features="Z").feature_names == ("Z_0", "Z_1")
     np.savez(tmp_path / "b.npz", A=X, B=X)
-    with pytest.raises(TableError, match="say which array holds the features: 'A', 'B'"):
+    with pytest.raises(TableError, match="choose the array that holds the features: 'A', 'B'"):
         read_table(tmp_path / "b.npz")
 
 
@@ -154,7 +154,7 @@ class TestErrors:
             ("f3:f1", "runs backwards"),
             ("y:f0", "runs backwards"),
             ("y", "is the label or the environment"),
-            (",", "no feature is left"),
+            (",", "no feature column is left"),
         ],
     )
     def test_ranges(self, write, features, text):

@@ -3,9 +3,9 @@
 from isrlearn.io._state import TRUSTED_TYPES
 from isrlearn.io.errors import ModelFileError, TableError
 from isrlearn.io.export import export_model
+from isrlearn.io.files import write_columns, write_predictions
 from isrlearn.io.model import ModelFile, load, read_model, save
 from isrlearn.io.tables import Table, read_table
-from isrlearn.io.write import write_columns, write_predictions
 
 __all__ = [
     "TRUSTED_TYPES",

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.engine.rows import Rows
-from isrlearn.io._formats import Source, check_names, label_array, numbered
-from isrlearn.io.errors import TableError, reading, shown
+from isrlearn.io._formats import Content, Source, check_names, label_array, numbered
+from isrlearn.io.errors import TableError, optional, reading, shown
 
 #: Limits on what a damaged footer can make the parser allocate.
 _THRIFT_LIMIT = 1 << 26
@@ -22,19 +22,20 @@ _BATCH = 1 << 20
 
 
 def pyarrow() -> Any:
-    """The package, or an error that says how to get it."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(
-            'reading and writing Parquet needs pyarrow: pip install "isrlearn[parquet]"'
-        ) from None
-    return pa
+    """The package, with its module for Parquet."""
+    optional("pyarrow.parquet", "reading and writing Parquet", "parquet")
+    return optional("pyarrow", "reading and writing Parquet", "parquet")
 
 
-class ParquetTable(Source):
+def open_parquet(path: Path) -> Source:
     """A Parquet file; a column "v" of lists of length m gives the columns v_0, …, v_(m-1)."""
+    table = _ParquetFile(path)
+    columns = tuple(table.owner)
+    return Source(path, columns, columns, table.read, table.groups)
+
+
+class _ParquetFile:
+    """Schema of a Parquet file, and conversion of its columns to arrays."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._types = path, pyarrow().types
@@ -45,11 +46,10 @@ class ParquetTable(Source):
                 raise TableError("the table has no rows")
             widths = {field.name: self._width(file, field) for field in self.schema}
         self.groups = {v: numbered(f"{v}_", m) for v, m in widths.items() if m is not None}
-        #: Our columns of each column of the file, and the other way round.
+        #: Our columns of each column of the file, and the column of the file of each of ours.
         self.names = {column: self.groups.get(column, (column,)) for column in widths}
+        check_names([*chain(*self.names.values())])
         self.owner = {name: column for column, names in self.names.items() for name in names}
-        self.columns = self.features = tuple(chain(*self.names.values()))
-        check_names(self.columns)
 
     def open(self, **options: Any) -> Any:
         """The file for pyarrow, with limits on what it may allocate."""
@@ -66,7 +66,7 @@ class ParquetTable(Source):
         if self._types.is_fixed_size_list(kind):
             width = int(kind.list_size)
         elif self._types.is_list(kind) or self._types.is_large_list(kind):
-            # Most writers store lists of any length; the first one says how long all must be.
+            # Most writers do not store the length of lists; all must be as long as the first.
             batch = next(file.iter_batches(batch_size=1, columns=[field.name]))
             width = len(batch.column(0)[0].as_py() or [])
         else:
@@ -78,19 +78,19 @@ class ParquetTable(Source):
             )
         return width
 
-    def read(self, features: Sequence[str], labels: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-        """Features as rows to be decoded when they are used; labels as they are."""
+    def read(self, features: Sequence[str], labels: Sequence[str]) -> Content:
+        """Features as rows that are decoded when they are used; labels as arrays."""
         kept: dict[str, NDArray] = {}
         if labels:
-            # A long label that repeats is kept once.
+            # Repeated labels are stored once.
             with self.open(read_dictionary=list(labels)) as file:
                 table = file.read(columns=list(labels), use_threads=False)
             kept = {name: self._labels(table.column(name), name) for name in labels}
         return ParquetRows(self.path, features), kept
 
     def dtype(self, columns: Sequence[str]) -> np.dtype:
-        """float32 where every column of the file is that or half of it, else float64."""
-        types, narrow = self._types, True
+        """float32 if every column of the file is float32 or float16, else float64."""
+        types, kinds = self._types, set()
         numbers = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         for column in columns:
             kind = self.schema.field(column).type
@@ -101,8 +101,8 @@ class ParquetTable(Source):
                     f"column {shown(column)} is of type {kind}, not a number; choose the feature "
                     "columns by name, pattern or range"
                 )
-            narrow &= types.is_float32(kind) or types.is_float16(kind)
-        return np.dtype(np.float32 if narrow else np.float64)
+            kinds.add(str(kind))
+        return np.dtype(np.float32 if kinds <= {"float", "halffloat"} else np.float64)
 
     def numbers(self, array: Any, column: str, before: int = 0) -> NDArray:
         """Values of some rows of a column (n, m); the first row has the number `before`."""
@@ -145,14 +145,17 @@ class ParquetTable(Source):
 class ParquetRows(Rows):
     """Rows of a Parquet file, decoded batch by batch; meant to be read from first to last.
 
-    A slice that follows the one before continues where that ended; any other one begins at the
+    A slice that follows the previous one continues where that ended; any other slice begins at the
     row group that holds its first row.
     """
 
     def __init__(self, path: Path, features: Sequence[str]) -> None:
-        self._table, self._features = ParquetTable(path), tuple(features)
+        self._table, self.feature_names = _ParquetFile(path), tuple(features)
         self._columns = list(dict.fromkeys(self._table.owner[name] for name in features))
-        self.feature_names = self._features
+        found = chain(*(self._table.names[column] for column in self._columns))
+        place = {name: i for i, name in enumerate(found)}
+        picked = [place[name] for name in features]
+        self._picked: Any = slice(None) if picked == [*range(len(place))] else picked
         self.dtype = self._table.dtype(self._columns)
         self.shape = self._table.n_rows, len(features)
         self._batches: Iterator[Any] = iter(())
@@ -160,7 +163,7 @@ class ParquetRows(Rows):
         self._next = -1
 
     def __reduce__(self) -> Any:
-        return ParquetRows, (self._table.path, self._features)  # another process opens the file
+        return ParquetRows, (self._table.path, self.feature_names)  # other processes open the file
 
     def __getitem__(self, rows: slice) -> NDArray:
         start, stop, step = rows.indices(len(self))
@@ -176,7 +179,11 @@ class ParquetRows(Rows):
                 if batch is None:
                     raise TableError("it holds fewer rows than it says")
                 part = out[done : done + len(batch)]
-                self._fill(part, batch.slice(0, len(part)), start + done)
+                used = batch.slice(0, len(part))
+                columns = [
+                    self._table.numbers(used.column(c), c, start + done) for c in self._columns
+                ]
+                part[:] = np.hstack(columns)[:, self._picked]
                 self._batch = batch.slice(len(part))
                 done += len(part)
         self._next = start + done
@@ -200,12 +207,3 @@ class ParquetRows(Rows):
                 before += len(batch)
                 if skipped < len(batch):
                     yield batch.slice(skipped)
-
-    def _fill(self, out: NDArray, batch: Any, before: int) -> None:
-        """Write the features of a batch to an array."""
-        found = batch.schema.names
-        parts = [self._table.numbers(batch.column(c), c, before) for c in found]
-        place = {name: i for i, name in enumerate(chain(*(self._table.names[c] for c in found)))}
-        picked = [place[name] for name in self._features]
-        whole = parts[0] if len(parts) == 1 else np.hstack(parts)
-        out[:] = whole if picked == [*range(whole.shape[1])] else whole[:, picked]

@@ -1,10 +1,10 @@
-"""A fitted estimator as JSON and arrays, and back: allow-listed types, nothing that runs."""
+"""A fitted estimator as JSON and arrays, and back: allow-listed types, nothing executable."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
@@ -77,7 +77,7 @@ def state_of(estimator: Any) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
-    """A value as JSON; what JSON lacks is an object of one tag and its content."""
+    """A value as JSON; types unknown to JSON become an object {tag: content}."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, _PLAIN):
@@ -111,10 +111,10 @@ def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
 
 
 def _encoded_array(array: NDArray, name: str, arrays: Arrays) -> dict[str, Any]:
-    """Floats go to the arrays of the file, each once; labels are written out."""
+    """Floats go to the arrays of the file, each array once; labels become JSON."""
     if array.dtype in (np.float32, np.float64):
         if not np.isfinite(array).all():
-            raise ModelFileError(f"the model's {name} is not finite, it cannot be used")
+            raise ModelFileError(f"the model's {name} is not finite; fit it again before saving")
         name = next((known for known, other in arrays.items() if other is array), name)
         arrays[name] = array
         # Products with a transposed array can differ in the last bit.
@@ -130,7 +130,7 @@ def _encoded_array(array: NDArray, name: str, arrays: Arrays) -> dict[str, Any]:
 
 
 def restored(arrays: Arrays, record: dict[str, Any]) -> Any:
-    """The fitted estimator of arrays and a record; any exception means that they are bad."""
+    """The fitted estimator of arrays and a record; any exception means that they are invalid."""
     for name, array in arrays.items():
         if array.dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
             raise ModelFileError(f"array {shown(name)} is not of finite float32 or float64 numbers")
@@ -138,19 +138,8 @@ def restored(arrays: Arrays, record: dict[str, Any]) -> Any:
     if kind is None or set(record) != {"estimator", "parameters", "fitted"}:
         raise ModelFileError(f"a model of type {shown(record['estimator'])} is not loaded")
     used: Arrays = {}
-
-    def decoded(value: Any) -> Any:
-        if value is None or isinstance(value, _PLAIN):
-            return value
-        if isinstance(value, list):
-            return [decoded(v) for v in value]
-        ((tag, content),) = value.items()
-        if tag == "array":
-            name, order = content
-            return used.setdefault(name, np.asarray(arrays[name], order=order))
-        return _DECODERS[tag](content, decoded)
-
-    estimator = _built(kind, record["parameters"], decoded)
+    decoded = partial(_decoded, arrays=arrays, used=used)
+    estimator = kind(**{name: decoded(value) for name, value in record["parameters"].items()})
     for name, value in record["fitted"].items():
         # Only data may be set: a name of the class would replace a method.
         if not re.fullmatch("_?[a-z][a-z_]*", name) or hasattr(kind, name):
@@ -162,20 +151,33 @@ def restored(arrays: Arrays, record: dict[str, Any]) -> Any:
     return estimator
 
 
-def _built(kind: Any, parameters: dict[str, Any], decoded: Callable[[Any], Any]) -> Any:
-    """A frozen value, or an unfitted estimator, of a known class."""
-    return kind(**{name: decoded(value) for name, value in parameters.items()})
+def _decoded(value: Any, arrays: Arrays, used: Arrays) -> Any:
+    """The value that `_encoded` turned into JSON; `used` collects the arrays."""
+    decoded = partial(_decoded, arrays=arrays, used=used)
+    if value is None or isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, list):
+        return [decoded(v) for v in value]
+    ((tag, content),) = value.items()
+    if tag == "tuple":
+        return tuple(decoded(content))
+    if tag == "pairs":
+        return {decoded(k): decoded(v) for k, v in content}
+    name, content = content
+    if tag == "array":
+        return used.setdefault(name, np.asarray(arrays[name], order=content))
+    if tag == "labels":
+        return _labels(name, content)
+    if tag == "value" and name in _VALUES:
+        return _VALUES[name](**{k: decoded(v) for k, v in content.items()})
+    if tag == "estimator" and name in HEADS:
+        head = getattr(import_module(HEADS[name]), name)
+        return head(**{k: decoded(v) for k, v in content.items()})
+    raise ModelFileError(f"an object of type {shown(name)} is not loaded")
 
 
-def _head(content: Any, decoded: Callable[[Any], Any]) -> Any:
-    name, parameters = content
-    if name not in HEADS:
-        raise ModelFileError(f"an estimator of type {shown(name)} is not loaded")
-    return _built(getattr(import_module(HEADS[name]), name), parameters, decoded)
-
-
-def _labels(content: Any, decoded: Callable[[Any], Any]) -> NDArray:
-    kind, values = content
+def _labels(kind: str, values: list[Any]) -> NDArray:
+    """Labels of a known type."""
     if not _LABELS.fullmatch(kind) or not all(type(v) in _PLAIN for v in values):
         raise ModelFileError(f"labels of type {shown(kind)} are not loaded")
     if kind == "str":
@@ -185,17 +187,8 @@ def _labels(content: Any, decoded: Callable[[Any], Any]) -> NDArray:
     return array
 
 
-_DECODERS: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
-    "estimator": _head,
-    "labels": _labels,
-    "pairs": lambda pairs, decoded: {decoded(k): decoded(v) for k, v in pairs},
-    "tuple": lambda values, decoded: tuple(decoded(values)),
-    "value": lambda content, decoded: _built(_VALUES[content[0]], content[1], decoded),
-}
-
-
 def _check(estimator: Any) -> None:
-    """Raise unless all parts have the types and shapes that predictions and inspection need."""
+    """Raise unless all values have the types and shapes that predictions and inspection need."""
     moments, eraser, test = estimator.moments_, estimator.eraser_, estimator.rank_test_
     d, r = estimator.n_features_in_, estimator.n_spurious_
     K, E = moments.count.shape
@@ -217,7 +210,7 @@ def _check(estimator: Any) -> None:
         shapes |= {"moments_.unlabelled.count": (K, 1), "moments_.unlabelled.mean": (K, 1, m)}
     if classifier:
         shapes |= {"coef_": (rows, d), "intercept_": (rows,), "classes_": (K,)}
-    if regressor:
+    elif regressor:
         shapes["coef_"] = (d,)
     for name, shape in shapes.items():
         array = attrgetter(name)(estimator)
@@ -235,6 +228,6 @@ def _check(estimator: Any) -> None:
         not classifier or np.array_equal(estimator.classes_, moments.classes),
     )
     if not all(sound):
-        raise ModelFileError("the parts of the model contradict each other")
+        raise ModelFileError("the values in the model contradict each other")
     apply = estimator.transform if hasattr(estimator, "transform") else estimator.predict
     apply(np.zeros((1, d)))

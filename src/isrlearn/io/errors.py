@@ -1,17 +1,19 @@
-"""Errors of bad tables and model files, and how they show what was found."""
+"""Errors about tables and model files, and how they show what was found."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 _LONGEST = 60
 
 
 class TableError(ValueError):
-    """A table that cannot be read, or that lacks what was asked for.
+    """A table that cannot be read, or that lacks a requested column.
 
     Examples
     --------
@@ -42,8 +44,18 @@ class ModelFileError(ValueError):
     """
 
 
+def optional(module: str, purpose: str, extra: str) -> Any:
+    """A module of an optional dependency, or an error that says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        hint = f'{purpose} needs {package}: pip install "isrlearn[{extra}]"'
+        raise ImportError(hint) from None
+
+
 def shown(value: object) -> str:
-    r"""A value from a file for a message: quoted, on one line, shortened if it is long.
+    r"""A value from a file, for a message: quoted, on one line, shortened if it is long.
 
     Examples
     --------
@@ -83,10 +95,9 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Name the file in every error, and turn whatever a parser raises into a TableError.
+    """Name the file in every error, and turn any exception of a parser into a TableError.
 
-    Parsers raise any exception on a damaged file; this is the one place where all of them mean
-    "this file is bad".
+    On a damaged file parsers raise all kinds of exceptions; here, each means "this file is bad".
     """
     try:
         yield

@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from isrlearn import __version__
 from isrlearn.engine.rows import ArrayRows
 from isrlearn.io._state import ESTIMATORS
+from isrlearn.io.errors import optional
 from isrlearn.io.files import atomic_write
 from isrlearn.io.model import ModelFile, as_json
 
-#: Types of labels in ONNX other than integers, and how its library takes them.
+#: Types of labels in ONNX other than integers, and how its library expects them.
 _ONNX_LABELS: dict[str, tuple[str, Any]] = {"f": ("double", float), "U": ("string", object)}
 
 
@@ -35,22 +36,20 @@ def export_model(
     """Write a fitted estimator as "onnx", "torch" or "numpy", atomically.
 
     - "onnx": a graph of one Gemm and a softmax. The input ``X`` is (rows, features). A classifier
-      has the outputs ``label``, ``logits`` (one column per class; of two classes the first is
-      zero and the second the decision function) and, where its head has probabilities,
-      ``probabilities``; a regressor has ``prediction``, a transformer ``features``. Needs the
-      extra ``onnx``.
-    - "torch": weight and bias of a ``torch.nn.Linear``, in a file that ends in .safetensors or,
-      for ``torch.load(path, weights_only=True)``, in .pt or .pth. Two classes have one output,
-      the logit of the second.
+      has the outputs ``label``, ``logits`` (one column per class; with two classes, zero and the
+      decision function) and, if its head has probabilities, ``probabilities``; a regressor has
+      ``prediction``, a transformer ``features``. Needs the extra ``onnx``.
+    - "torch": weight and bias of a ``torch.nn.Linear``, in a .safetensors file or, for
+      ``torch.load(path, weights_only=True)``, a .pt or .pth file. Two classes have one output, the
+      logit of the second.
     - "numpy": an .npz archive with ``coef`` and ``intercept``, for ``X @ coef.T + intercept``; the
       eraser ``spurious_basis``, ``dual``, ``center`` and ``scale``; ``classes``, ``environments``.
 
-    Classes and feature names go with the map, as JSON in the metadata of the first two kinds.
+    Classes and feature names are stored too, as JSON in the metadata of the first two kinds.
 
     Parameters
     ----------
-    model : ModelFile, ISRClassifier, ISRRegressor or ISRTransformer
-        Fitted.
+    model : ModelFile, or fitted ISRClassifier, ISRRegressor or ISRTransformer
     kind : {"onnx", "torch", "numpy"}
     path : path
     feature_names : sequence of str, optional
@@ -101,7 +100,7 @@ def affine_map(estimator: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def _notes(estimator: Any, names: Sequence[str] | None) -> dict[str, str]:
-    """What goes with the map, as JSON texts."""
+    """Metadata of the exported map, as JSON texts."""
     notes = {"estimator": type(estimator).__name__, "isrlearn": __version__}
     if hasattr(estimator, "classes_"):
         notes["classes"] = json.dumps(as_json(estimator.classes_))
@@ -133,7 +132,7 @@ def _numpy(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -
 
 
 def _plain(labels: NDArray) -> NDArray:
-    """Labels in an array that needs no pickle."""
+    """Labels in an array that is stored without pickling."""
     values = labels.tolist()
     return np.array(values) if len(set(map(type, values))) == 1 else labels.astype(str)
 
@@ -146,21 +145,14 @@ def _torch(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -
         return safetensors.numpy.save(state, {"format": "pt", **notes})
     if suffix not in (".pt", ".pth"):
         raise ValueError(f"a torch state must end in .safetensors, .pt or .pth; got {str(path)!r}")
-    try:
-        import torch
-    except ImportError:
-        raise ImportError('a .pt file needs torch: pip install "isrlearn[torch]"') from None
+    torch = optional("torch", "a .pt file", "torch")
     file = BytesIO()
     torch.save({name: torch.from_numpy(array) for name, array in state.items()}, file)
     return file.getvalue()
 
 
 def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
-    try:
-        import onnx
-        import onnx.parser
-    except ImportError:
-        raise ImportError('ONNX needs onnx: pip install "isrlearn[onnx]"') from None
+    parser, onnx = optional("onnx.parser", "ONNX", "onnx"), optional("onnx", "ONNX", "onnx")
     coef, intercept = affine_map(estimator)
     constants: dict[str, NDArray] = {}
     if not hasattr(estimator, "coef_"):
@@ -171,7 +163,7 @@ def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) ->
     else:
         product, K = "logits", len(estimator.classes_)
         if K == 2:
-            # Logits 0 and s: their softmax are the probabilities, and a tie is the first class.
+            # The softmax of logits 0 and s gives the probabilities; a tie goes to the first class.
             coef = np.concatenate([np.zeros_like(coef), coef])
             intercept = np.concatenate([np.zeros_like(intercept), intercept])
         classes = _plain(estimator.classes_)
@@ -190,7 +182,7 @@ def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) ->
             {nodes}
         }}"""
     real = "float" if dtype == np.float32 else "double"
-    model = onnx.parser.parse_model(text.replace("R[", f"{real}["))
+    model = parser.parse_model(text.replace("R[", f"{real}["))
     constants |= {"weight": coef.astype(dtype), "bias": intercept.astype(dtype)}
     for name, array in constants.items():
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))

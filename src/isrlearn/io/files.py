@@ -1,23 +1,35 @@
-"""Files that are whole or not there at all."""
+"""Files that are written atomically: any file, and tables of columns and predictions."""
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.io._parquet import pyarrow
+
+Columns = Mapping[str, NDArray]  # of the same length; numbers or text
+#: Values converted to text at a time: as Python objects they take more memory than as arrays.
+_VALUES = 1 << 18
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of `path` when all is written.
+    """A file to write to that replaces `path` when everything is written.
 
-    The content goes to a file beside it, which is flushed to the disk and renamed. Whoever reads
-    `path` sees the old content or the new, never a part; an error, a full disk or an interrupt
-    leaves the old one alone. A link is followed, a device written to as it is.
+    The content goes to a temporary file in the same folder, which is flushed to the disk and
+    renamed. Readers of `path` see the old content or the new, never a part of it; an error, a full
+    disk or an interrupt leaves the old content. Links are followed; devices are written directly.
 
     Examples
     --------
@@ -33,20 +45,21 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         # Renaming onto a device would put a file in its place.
         special = target.exists() and not target.is_file()
-        with open(target, "wb") if special else _beside(target) as file:
+        with open(target, "wb") if special else _temporary(target) as file:
             yield file
     except OSError as error:
         if error.filename is not None and Path(error.filename).parent != target.parent:
-            raise  # of another file, read while this one was written
-        # A write that fails knows no name, and the file beside is no name of the user's.
+            raise  # about another file, read while this one was written
+        # A failed write has no name, or that of the temporary file: name the user's file instead.
         reason = error.strerror or str(error)
         raise OSError(error.errno or errno.EIO, reason, os.fspath(path)) from error
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[BinaryIO]:
+def _temporary(target: Path) -> Iterator[BinaryIO]:
+    """A file that is renamed to the target, or deleted after an error."""
     beside = target.parent / f".{target.name[:100]}.{secrets.token_hex(4)}.part"
-    # Made like any new file, so that the user's umask says who may read it.
+    # Created like any new file, so that the user's umask decides who may read it.
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -63,7 +76,7 @@ def _beside(target: Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise an OSError now if `atomic_write` would surely fail later, after the work is done.
+    """Raise an OSError now if `atomic_write` would fail later, after the work is done.
 
     Examples
     --------
@@ -80,3 +93,100 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise OSError(errno.ENOENT, "There is no such folder", os.path.dirname(name))
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise OSError(errno.EACCES, "This cannot be written to", name)
+
+
+def write_columns(path: str | os.PathLike[str], columns: Columns) -> None:
+    """Write named columns to a .csv, .tsv, .parquet or .npz file, atomically.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "t.csv"
+    ...     write_columns(path, {"x": np.array([0.5, 1.0]), "y": np.array(["a", "b"])})
+    ...     path.read_text().split()
+    ['x,y', '0.5,a', '1.0,b']
+    """
+    write = _writer(path)
+    with atomic_write(path) as file:
+        write(file, columns)
+
+
+def write_predictions(estimator: Any, X: Any, path: str | os.PathLike[str]) -> int:
+    """Write the prediction of every row to a .csv, .tsv, .parquet or .npz file; return the count.
+
+    A row has the columns ``prediction`` and, where the estimator has probabilities,
+    ``probability_c`` for each class c. The file is written atomically.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With `predict`.
+    X : array-like of shape (n, d) or Rows
+        An array, a data frame, a memory map, or the X of ``read_table(path, stream=True)``, which
+        is read block by block.
+    path : path
+        Its suffix gives the format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from isrlearn import ISRClassifier
+    >>> X, codes = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80)
+    >>> clf = ISRClassifier(n_spurious=1).fit(X, codes % 2, environments=codes // 2 % 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     out = Path(folder) / "predictions.csv"
+    ...     n = write_predictions(clf, X, out)
+    ...     n, out.read_text().partition(chr(10))[0]
+    (80, 'prediction,probability_0,probability_1')
+    """
+    _writer(path)
+    columns = {"prediction": np.asarray(estimator.predict(X))}
+    if hasattr(estimator, "predict_proba"):
+        names = [f"probability_{name}" for name in estimator.classes_.tolist()]
+        columns |= dict(zip(names, estimator.predict_proba(X).T, strict=True))
+    write_columns(path, columns)
+    return len(columns["prediction"])
+
+
+def _writer(path: str | os.PathLike[str]) -> Callable[[BinaryIO, Columns], None]:
+    """The function that writes files with this suffix."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _WRITERS:
+        raise ValueError(
+            f"{os.fspath(path)}: a table must end in {', '.join(_WRITERS)}; this one ends in "
+            f"{suffix!r}"
+        )
+    if suffix == ".parquet":
+        pyarrow()
+    return _WRITERS[suffix]
+
+
+def _text(file: BinaryIO, columns: Columns, separator: str) -> None:
+    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    rows = csv.writer(text, delimiter=separator, lineterminator="\n")
+    rows.writerow(columns)
+    step = max(1, _VALUES // len(columns))
+    for start in range(0, len(next(iter(columns.values()))), step):
+        block = [values[start : start + step].tolist() for values in columns.values()]
+        rows.writerows(zip(*block, strict=True))
+    text.detach()
+
+
+def _parquet(file: BinaryIO, columns: Columns) -> None:
+    pa = pyarrow()
+    pa.parquet.write_table(pa.table({k: pa.array(v) for k, v in columns.items()}), file)
+
+
+def _npz(file: BinaryIO, columns: Columns) -> None:
+    # Arrays of objects would be pickled.
+    plain = {k: np.array(v.tolist()) if v.dtype.kind == "O" else v for k, v in columns.items()}
+    np.savez(file, **plain)  # type: ignore[arg-type]
+
+
+_WRITERS: dict[str, Callable[[BinaryIO, Columns], None]] = {
+    ".csv": partial(_text, separator=","),
+    ".tsv": partial(_text, separator="\t"),
+    ".parquet": _parquet,
+    ".npz": _npz,
+}

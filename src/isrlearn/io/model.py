@@ -1,4 +1,4 @@
-"""The model file: one fitted estimator in arrays and JSON, read without running anything."""
+"""The model file: one fitted estimator as arrays and JSON, read without executing anything."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ class ModelFile:
 
     Parameters
     ----------
-    estimator : ISRClassifier, ISRRegressor or ISRTransformer
-        Fitted.
+    estimator : fitted ISRClassifier, ISRRegressor or ISRTransformer
     feature_names : tuple of str or None
-        Names of the features, in the order the estimator takes them.
+        Names of the features, in the order the estimator expects.
     metadata : dict
-        What was given to `save`: names of columns, metrics, notes.
+        What was passed to `save`: names of columns, metrics, notes.
     versions : dict
         Versions of the libraries that wrote the file.
     sha256 : str
@@ -60,7 +59,7 @@ class ModelFile:
     sha256: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known about the model in numbers and text, ready for JSON."""
+        """Everything about the model in numbers and text, ready for JSON."""
         estimator = self.estimator
         parameters = estimator.get_params(deep=False)
         if isinstance(parameters.get("head"), tuple):
@@ -91,19 +90,19 @@ def save(
 ) -> None:
     """Write a fitted estimator to one file in the safetensors format, atomically.
 
-    The file has what predictions and inspection need (the head, the subspace, the counts and
-    means of cells), not the scatters, which grow with the square of the features.
+    The file holds what predictions and inspection need (the head, the subspace, the counts and
+    means of cells), not the scatters, whose size grows with the square of the features.
 
     Parameters
     ----------
-    estimator : ISRClassifier, ISRRegressor or ISRTransformer
-        Fitted. Of a search its ``best_estimator_`` is saved.
+    estimator : fitted ISRClassifier, ISRRegressor or ISRTransformer
+        For a search, its ``best_estimator_`` is saved.
     path : path
-        Any name; ``model.isr`` and ``model.safetensors`` are good ones.
+        Any name, for example ``model.isr`` or ``model.safetensors``.
     feature_names : sequence of str, optional
         Names of the features. Default: those the estimator was fitted with, if any.
     metadata : mapping, optional
-        Anything JSON can hold.
+        Anything that JSON can represent.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def save(
         | {library.__name__: library.__version__ for library in (np, scipy, sklearn)},
     }
     text = json.dumps(record | {"sha256": _digest(arrays, record)})
-    # One key only: safetensors writes several in any order.
+    # A single key: safetensors writes several in arbitrary order.
     content = safetensors.numpy.save(arrays, {_KEY: text})
     length = int.from_bytes(content[:8], "little")
     if length > _MAX_HEADER:
@@ -145,18 +144,10 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The fitted estimator of a model file; it predicts exactly as the one that was saved.
+    """The fitted estimator of a model file; it predicts exactly like the one that was saved.
 
-    Nothing in the file is run. A file that is damaged, cut off, of another kind or of another
-    schema is a :class:`ModelFileError`.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    ISRClassifier, ISRRegressor or ISRTransformer
+    Nothing in the file is executed. A file that is damaged, truncated, of another kind or of
+    another schema raises a :class:`ModelFileError`.
 
     Examples
     --------
@@ -170,11 +161,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelFile:
-    """The estimator of a model file and what is stored with it.
-
-    Parameters
-    ----------
-    path : path
+    """The estimator of a model file and what is stored with it, as a :class:`ModelFile`.
 
     Examples
     --------
@@ -196,9 +183,9 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
     except Exception as error:
-        # Whatever the libraries raise on a damaged or hostile file.
+        # The libraries raise all kinds of exceptions on damaged or hostile files.
         reason = f"{type(error).__name__} {shown(str(error))}"
-        raise ModelFileError(f"{os.fspath(path)}: the content makes no sense: {reason}") from error
+        raise ModelFileError(f"{os.fspath(path)}: the content is not valid: {reason}") from error
 
 
 def _content(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, Any]]:
@@ -236,11 +223,11 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
 
 
 def _read_json(text: str | bytes) -> dict[str, Any]:
-    """A JSON object in which each key is there once."""
+    """A JSON object without repeated keys."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(pairs)) != len(pairs):
-            raise ModelFileError("a key is there twice in the header")
+            raise ModelFileError("the header holds a key twice")
         return dict(pairs)
 
     found = json.loads(text, object_pairs_hook=once)
@@ -250,14 +237,12 @@ def _read_json(text: str | bytes) -> dict[str, Any]:
 
 
 def _other_kind(start: bytes, size: int) -> str:
-    """What a file is whose first bytes are not the length of a header."""
+    """What a file seems to be if its first bytes are not the length of a header."""
     if start[:1] == b"\x80" and start[1:2] <= b"\x05":
         return "this is a pickle, which could run any code: nothing was loaded"
     if start.startswith(b"PK\x03\x04"):
-        return (
-            "this is an archive: if skops wrote it, open it with "
-            "skops.io.load(path, trusted=isrlearn.io.TRUSTED_TYPES)"
-        )
+        skops = "skops.io.load(path, trusted=isrlearn.io.TRUSTED_TYPES)"
+        return f"this is an archive: if skops wrote it, open it with {skops}"
     return f"this is not a model file, or a damaged one ({size} bytes that begin with {start!r})"
 
 
@@ -278,7 +263,7 @@ def _digest(arrays: Arrays, record: dict[str, Any]) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON holds it: None for what is not finite, text for what it does not know.
+    """A value as JSON represents it: None for non-finite numbers, text for unknown types.
 
     Examples
     --------

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from isrlearn.core.labels import is_missing
 from isrlearn.engine import row_blocks
 from isrlearn.engine.rows import Rows
-from isrlearn.io._formats import ArchiveTable, ArrayTable, Source, TextTable, read_vector
-from isrlearn.io._parquet import ParquetTable
+from isrlearn.io._formats import Source, open_archive, open_array, open_text, read_vector
+from isrlearn.io._parquet import open_parquet
 from isrlearn.io.errors import TableError, listed, reading, shown, suggestion
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
-    ".csv": TextTable,
-    ".tsv": TextTable,
-    ".npy": ArrayTable,
-    ".npz": ArchiveTable,
-    ".parquet": ParquetTable,
-    ".zarr": ArrayTable,
+    ".csv": open_text,
+    ".tsv": open_text,
+    ".npy": open_array,
+    ".npz": open_archive,
+    ".parquet": open_parquet,
+    ".zarr": open_array,
 }
 #: Where the labels of an array are looked for by default.
 _LABEL_FILES = ("{}.labels.csv", "{}.labels.parquet", "{}.labels.npz", "{}.csv", "labels.csv")
@@ -38,7 +38,7 @@ _LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e60}
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Features of samples and, where asked for, their labels and environments.
+    """Features of samples and, if requested, their labels and environments.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ class Table:
         File of the features.
     X : ndarray of shape (n, d) or Rows
         float32 or float64, all finite; a memory map if the file is a .npy array, and
-        :class:`isrlearn.core.Rows` where it is read some rows at a time.
+        :class:`isrlearn.engine.Rows` if it is read block by block.
     feature_names : tuple of str
         Names of the columns of X.
     named : bool
         Whether the names come from the file.
     n_columns : int
-        Number of columns that could be features, chosen or not.
+        Number of columns that are features by default.
     y : ndarray of shape (n,) or None
-        Labels; none is missing.
+        Labels, without missing values.
     environments : ndarray of shape (n,) or None
         None or NaN where unknown.
 
@@ -94,25 +94,21 @@ def read_table(
     path : path
         Its suffix gives the format. A .npy array is mapped, not read.
     label, environment : str, optional
-        Names of the columns of labels and environments (of arrays, in a .npz archive), or the
-        path of a one-dimensional .npy array.
+        Names of the columns (or of the arrays in a .npz archive) that hold labels and environments,
+        or the path of a one-dimensional .npy array.
     features : str or sequence of str, optional
         Feature columns. A string holds names, patterns (``f_*``) and ranges (``f0:f511``),
-        separated by commas; a sequence holds plain names. Default: all columns but label and
-        environment; the array X of an archive. Columns of arrays are named f0, f1, …; those of a
-        Parquet column v of lists v_0, v_1, …
+        separated by commas; a sequence holds plain names. Default: all columns except label and
+        environment; for an archive, its array X. The columns of an array are named f0, f1, …;
+        those of a Parquet column v of lists are named v_0, v_1, …
     labels : path, optional
-        Another table, with as many rows, that holds label and environment. Default for an array
-        ``name.npy``: ``name.labels.csv`` (or .parquet, .npz), ``name.csv`` or ``labels.csv`` in
-        the same folder.
+        Another table with the same number of rows that holds label and environment. Default for
+        an array ``name.npy``: ``name.labels.csv`` (or .parquet, .npz), ``name.csv`` or
+        ``labels.csv`` in the same folder.
     stream : bool, default=False
-        Read features of .npy, .parquet and .zarr some rows at a time, whenever they are needed:
-        the estimators take the table's X like an array. Numbers that are not finite are found
+        Read features of .npy, .parquet and .zarr block by block, whenever they are needed:
+        the estimators accept the table's X like an array. Numbers that are not finite are detected
         when they are read.
-
-    Returns
-    -------
-    Table
 
     Raises
     ------
@@ -135,9 +131,9 @@ def read_table(
     given = [name for name in roles.values() if name]
     inside = [name for name in given if not name.endswith(".npy")]
     holder = source if labels is None else open_table(labels)
-    if labels is None and inside and isinstance(source, ArrayTable):
+    if labels is None and inside and source.path.suffix.lower() in (".npy", ".zarr"):
         holder = _next_to(source.path, inside[0])
-    # The small files first: what is wrong with them is known at once.
+    # The small files first, so that their errors are reported at once.
     found = {name: read_vector(Path(name)) for name in given if name not in inside}
     with reading(holder.path):
         for role, name in roles.items():
@@ -160,7 +156,7 @@ def read_table(
 
 
 def open_table(path: str | os.PathLike[str]) -> Source:
-    """The table of a file, of which only the names of the columns have been read.
+    """The table of a file of which only the names of the columns have been read.
 
     Examples
     --------
@@ -179,15 +175,13 @@ def open_table(path: str | os.PathLike[str]) -> Source:
         )
     if not path.exists():
         folder = path.parent.iterdir() if path.parent.is_dir() else ()
-        hint = suggestion(
-            path.name, sorted(p.name for p in folder if p.suffix.lower() in _FORMATS)[:1000]
-        )
+        others = sorted(p.name for p in folder if p.suffix.lower() in _FORMATS)[:1000]
+        hint = suggestion(path.name, others)
         raise TableError(f"{path}: there is no such file{hint if 'did you' in hint else ''}")
-    if suffix != ".zarr":  # a folder
-        if not path.is_file():
-            raise TableError(f"{path}: this is not a file")
-        if not path.stat().st_size:
-            raise TableError(f"{path}: the file is empty")
+    if suffix != ".zarr" and not path.is_file():  # a Zarr array is a folder
+        raise TableError(f"{path}: this is not a file")
+    if path.is_file() and not path.stat().st_size:
+        raise TableError(f"{path}: the file is empty")
     with reading(path):
         return _FORMATS[suffix](path)
 
@@ -208,7 +202,7 @@ def _features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> li
     """Names of the feature columns; those reserved are the label and the environment."""
     if wanted is None:
         if not source.features:
-            raise TableError(f"say which array holds the features: {listed(source.groups)}")
+            raise TableError(f"choose the array that holds the features: {listed(source.groups)}")
         chosen = [name for name in source.features if name not in reserved]
     elif isinstance(wanted, str):
         # A name may contain a comma.
@@ -220,12 +214,12 @@ def _features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> li
     else:
         chosen = _required(source, wanted, "feature")
     if not chosen:
-        raise TableError(f"no feature is left of {listed(source.columns)}")
+        raise TableError(f"no feature column is left; the columns are {listed(source.columns)}")
     return chosen
 
 
 def _required(source: Source, names: Sequence[str], role: str) -> list[str]:
-    """The names, if the table has every one of them."""
+    """The names, if the table has all of them."""
     there = set(source.columns)
     missing = [name for name in names if name not in there]
     if missing:
@@ -236,7 +230,7 @@ def _required(source: Source, names: Sequence[str], role: str) -> list[str]:
 
 
 def _expanded(source: Source, token: str, reserved: Sequence[str | None]) -> list[str]:
-    """Columns of a name, a group, a pattern or a range; the last three skip those reserved."""
+    """Columns of a name, group, pattern or range; the last three skip reserved columns."""
     columns = source.columns
     if token in reserved:
         raise TableError(f"{shown(token)} is the label or the environment, not a feature")
@@ -254,12 +248,12 @@ def _expanded(source: Source, token: str, reserved: Sequence[str | None]) -> lis
 
 
 def _range(source: Source, first: str, last: str) -> Sequence[str]:
-    """Columns between two: by number if the names differ in a number only, else by place."""
+    """Columns from first to last: by number if only a number differs, else by position."""
     _required(source, [first, last], "feature")
     columns, a, b = source.columns, _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
     names: Sequence[str] = columns[columns.index(first) : columns.index(last) + 1]
     if a and b and a[1] == b[1]:
-        # The file's own names must not make us count further than it has columns.
+        # Numbers in the file's own names must not make this loop longer than its columns.
         numbers = range(int(a[2]), min(int(b[2]), int(a[2]) + len(columns)) + 1)
         names = [f"{a[1]}{i:0{len(a[2])}}" for i in numbers]
     if not names:
@@ -268,7 +262,7 @@ def _range(source: Source, first: str, last: str) -> Sequence[str]:
 
 
 def _check_labels(X: Any, labels: NDArray | None, role: str) -> None:
-    """Raise unless there is one label per row, and every row has a label or an environment."""
+    """Raise unless there is one value per row; labels may not be missing."""
     if not len(X):
         raise TableError("the table has no rows")
     if labels is None:
@@ -282,7 +276,7 @@ def _check_labels(X: Any, labels: NDArray | None, role: str) -> None:
 
 
 def _check_numbers(X: NDArray, names: Sequence[str]) -> None:
-    """Raise at the first number that is not finite, or too large to be squared."""
+    """Raise at the first number that is not finite or too large to be squared."""
     largest = _LARGEST[X.dtype]
     for rows, block in row_blocks(X):
         # NaN fails both comparisons.
