@@ -13,15 +13,17 @@ from scipy import linalg, optimize
 from isrlearn.core.whiten import Coordinates
 
 #: Bytes of a block of float64 rows: it stays in the cache between its two products.
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 2 << 20
 #: Rows that are mapped to the head's coordinates at a time.
 _BLOCK_ROWS = 4096
 #: Largest number of bytes of rows in the head's coordinates that are kept in memory.
 _COPY_BYTES = 1 << 28
 #: Coordinates up to which all eigenvectors precondition the solver; beyond, so many leading ones.
 _FULL, _LEADING = 512, 128
-#: Steps that L-BFGS remembers, and steps beyond the precision of the loss.
-_MEMORY, _POLISH = 30, 20
+#: Steps that L-BFGS remembers, and coefficients times steps that are then made by gradients alone.
+_MEMORY, _POLISH = 30, 4000
+#: Gradient norm below which values of the loss differ by little more than their rounding errors.
+_VISIBLE = 1e-6
 #: Gradient norm from which a fit counts as converged.
 _CONVERGED = 1e-5
 
@@ -309,24 +311,32 @@ def minimise(
     if start is not None:
         base, base_b = start.coef, start.intercept
     options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes, "ftol": 0.0}
+    goal = max(tol, _VISIBLE) / np.sqrt(m * (p + 1))
     found = optimize.minimize(
         objective,
         np.zeros(m * (p + 1)),
         jac=True,
         method="L-BFGS-B",
-        options=options | {"gtol": tol / np.sqrt(m * (p + 1))},
+        options=options | {"gtol": goal},
     )
-    theta, gradient = found.x, found.jac
-    norm = float(np.linalg.norm(gradient))
-    for _ in range(_POLISH):
-        # Values of the loss no longer differ in floating point; gradients still do.
-        if norm <= tol or norm > _CONVERGED or passes >= max_passes:
+    theta, gradient, inverse = found.x, found.jac, found.hess_inv
+    norm, best = float(np.linalg.norm(gradient)), found.x
+    # Values of the loss hardly differ any more in floating point. Gradients still do: go on by
+    # them alone, without a line search.
+    steps = min(max(_POLISH // theta.size, 10), 100)  # each gains less with many coefficients
+    for _ in range(steps if norm < _CONVERGED else 0):
+        if norm <= tol or passes >= max_passes:
             break
-        candidate = theta - found.hess_inv @ gradient
-        slope = objective(candidate)[1]
-        if not np.linalg.norm(slope) < norm:
-            break
-        theta, gradient, norm = candidate, slope, float(np.linalg.norm(slope))
+        step = -(inverse @ gradient)
+        slope = objective(theta + step)[1]
+        change = slope - gradient
+        theta, gradient = theta + step, slope
+        if np.linalg.norm(slope) < norm:
+            best, norm = theta, float(np.linalg.norm(slope))
+        if change @ step > 0:
+            pairs = np.vstack([inverse.sk, step]), np.vstack([inverse.yk, change])
+            inverse = optimize.LbfgsInvHessProduct(*pairs)
+    theta = best
     coef, b = base + scaled(theta[m:].reshape(m, p)), base_b + level * theta[:m]
     if m > 1:
         # Scores of all classes may be shifted together; their coefficients sum to zero.

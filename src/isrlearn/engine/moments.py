@@ -124,6 +124,8 @@ def sum_cells(
             block, slot, w = block[keep], slot[keep], w[keep]
         if block.dtype != np.float32 or width < _NARROW:
             block = block.astype(np.float64, copy=False)
+        if not len(block):
+            continue
         with np.errstate(over="ignore", invalid="ignore"):  # found in the sums, and reported
             (_add_means if scatter is None else _add_products)(sums, block, slot, w)
     _check_sums(sums, cells, getattr(X, "dtype", np.float64), d)
@@ -208,8 +210,6 @@ def _centred(
 def _add_means(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
     """Merge counts and means of the rows of a block, without sorting them."""
     (n, d), S = block.shape, len(sums.count)
-    if not n:
-        return
     some = block[:: -(-n // _GLANCE)]
     origin = some[0] + (some - some[0]).mean(axis=0)
     if (np.abs(origin) > _FAR * np.maximum(some.std(axis=0), np.finfo(block.dtype).tiny)).any():
