@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
+from threadpoolctl import threadpool_limits
 
 from isrlearn import validation as check
 from isrlearn.core.labels import Cells
@@ -171,24 +172,26 @@ def diagnose(
     test = mean_rank(moments, level=level)
     Z, sample = whitened_sample(X, cells, target, moments, test.rank, random_state)
     n_tested = reliable_components(moments) or found.n_features
-    means = shifts.mean_shift(test, sample.moments, counts, n_tested)
-    found = replace(found, means=means)
-    if target is not None:
-        known = cells.e >= 0
-        shift = shifts.target_shift(target[known], cells.e[known], level)
-        found = replace(found, target=shift, requirements=_requirements(found))
-    else:
-        cov, part = shifts.covariance_shift(sample, Z, cells, counts, test, random_state)
-        found = replace(found, covariances=cov)
-        found = replace(found, requirements=_requirements(found))
-        if _shows_more(means, cov, counts, n_tested):
-            chosen = _measured(found, part, n_bootstrap, random_state)
-            if _keeps_labels(chosen):
-                p, every = part.rows.shape[1], sample.rows.shape[1]
-                return replace(chosen, n_components=p if p < every else None)
-    # At least one dimension must stay for the head.
-    sample = replace(sample, rank=min(test.rank, found.n_features - 1))
-    return _measured(found, sample, n_bootstrap, random_state)
+    # Matrices of at most 200 columns are too small to share among threads.
+    with threadpool_limits(1, "blas"):
+        means = shifts.mean_shift(test, sample.moments, counts, n_tested)
+        found = replace(found, means=means)
+        if target is not None:
+            known = cells.e >= 0
+            shift = shifts.target_shift(target[known], cells.e[known], level)
+            found = replace(found, target=shift, requirements=_requirements(found))
+        else:
+            cov, part = shifts.covariance_shift(sample, Z, cells, counts, test, random_state)
+            found = replace(found, covariances=cov)
+            found = replace(found, requirements=_requirements(found))
+            if _shows_more(means, cov, counts, n_tested):
+                chosen = _measured(found, part, n_bootstrap, random_state)
+                if _keeps_labels(chosen):
+                    p, every = part.rows.shape[1], sample.rows.shape[1]
+                    return replace(chosen, n_components=p if p < every else None)
+        # At least one dimension must stay for the head.
+        sample = replace(sample, rank=min(test.rank, found.n_features - 1))
+        return _measured(found, sample, n_bootstrap, random_state)
 
 
 def _checked(

@@ -61,15 +61,13 @@ def subspace_stability(
     `noise` is the sampling variance of covariances divided by that of Gaussian features.
     """
     rng = np.random.default_rng(random_state)
-    shifts_of, count = METHODS[method].shifts, moments.count
+    shifts_of = METHODS[method].shifts
     shifts = shifts_of(moments, None)
-    N, p = shifts.leading(rank), moments.n_features
+    N = shifts.leading(rank)
     if method == "mean":
-        q = independent_shifts(count)
-        model, weakest = _less_noise(shifts.means, rank, q)
-        drawn = (model + _mean_noise(rng, count, p) for _ in range(n_bootstrap))
+        model, more_rows = _less_noise(shifts.means, rank, independent_shifts(moments.count))
+        drawn = (model + _mean_noise(rng, moments) for _ in range(n_bootstrap))
         found = (np.linalg.svd(rows, full_matrices=False)[2][:rank].T for rows in drawn)
-        more_rows = _more_rows(weakest, p, q)
     else:
         draws = _drawn(rng, moments, N, max(noise, 1.0), n_bootstrap)
         found = (shifts_of(draw, None).leading(rank) for draw in draws)
@@ -82,45 +80,35 @@ def subspace_stability(
 
 
 def _less_noise(rows: NDArray, rank: int, q: int) -> tuple[NDArray, float]:
-    r"""Rank-r part of the mean shifts, with the effect of noise on singular values removed.
+    r"""Rank-r part of the mean shifts without the effect of noise, and how many more rows it needs.
 
     A true singular value x of q × p shifts with unit noise is observed as
     :math:`\sqrt{(x^2 + p)(x^2 + q)} / x` when p and q are large. Without the correction a
-    direction of pure noise would look as stable as a real one. Also returns the smallest x².
+    direction of pure noise would look as stable as a real one. The squared tangent of the weakest
+    direction's angle is then p (x² + q) / (x⁴ − p q). As x² grows with the number of rows, the
+    factor is the one at which that is 1/3, the squared tangent of 30 degrees.
     """
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
-    excess = s[:rank] ** 2 - rows.shape[1] - q
-    inside = np.maximum(excess**2 - 4 * rows.shape[1] * q, 0.0)
+    p = rows.shape[1]
+    excess = s[:rank] ** 2 - p - q
+    inside = np.maximum(excess**2 - 4 * p * q, 0.0)
     squared = np.where(excess > 0, (excess + np.sqrt(inside)) / 2, 0.0)
-    return (U[:, :rank] * np.sqrt(squared)) @ Vt[:rank], float(squared.min())
+    needed = (3 * p + np.sqrt(9 * p**2 + 16 * p * q)) / 2
+    factor = needed / squared.min() if squared.min() > 0 else np.inf
+    return (U[:, :rank] * np.sqrt(squared)) @ Vt[:rank], float(factor)
 
 
-def _mean_noise(rng: np.random.Generator, count: NDArray, p: int) -> NDArray[np.float64]:
+def _mean_noise(rng: np.random.Generator, moments: Moments) -> NDArray[np.float64]:
     """Sampling noise of weighted mean shifts: standard normal, orthogonal to the class mean."""
-    K, E = count.shape
-    noise = rng.standard_normal((K, E, p)) * (count > 0)[..., None]
+    count = moments.count
+    noise = rng.standard_normal(moments.mean.shape) * (count > 0)[..., None]
     weight = np.sqrt(count / np.maximum(count.sum(axis=1, keepdims=True), 1))
     noise -= weight[..., None] * np.einsum("ke,kep->kp", weight, noise)[:, None]
-    return noise.reshape(K * E, p)
-
-
-def _more_rows(weakest: float, p: int, q: int) -> float:
-    """Factor on the number of rows at which the weakest direction is 30 degrees off.
-
-    The squared tangent of its angle is p (x² + q) / (x⁴ − p q), in the limit of `_less_noise`; x²
-    grows with the number of rows, and a squared tangent of 1/3 is required.
-    """
-    if weakest <= 0:
-        return float("inf")
-    return float((3 * p + np.sqrt(9 * p**2 + 16 * p * q)) / (2 * weakest))
+    return noise.reshape(-1, moments.n_features)
 
 
 def _drawn(
-    rng: np.random.Generator,
-    moments: Moments,
-    N: NDArray,
-    noise: float,
-    n_bootstrap: int,
+    rng: np.random.Generator, moments: Moments, N: NDArray, noise: float, n_bootstrap: int
 ) -> Iterator[Moments]:
     """Moments drawn from the sampling distribution of Gaussian cells that differ along N alone."""
     count, mean = moments.count, moments.mean @ N @ N.T
