@@ -1,4 +1,4 @@
-"""Workers that die cost time, not results; what cannot be done is said, not waited for."""
+"""Killed workers cost time but change no result; what cannot work fails with an error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from isrlearn.dask import parts as dask_parts  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
-    # What a killed process leaves open is not ours to close.
+    # Killed processes leave resources open.
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -37,7 +37,7 @@ def cluster():
 
 @pytest.fixture
 def client(cluster):
-    """A client of two workers, whatever the test before did to them."""
+    """A client of two workers, whatever the previous test did to them."""
     cluster.wait_for_workers(2, timeout=300)
     return cluster
 
@@ -45,7 +45,7 @@ def client(cluster):
 @pytest.fixture(scope="module", autouse=True)
 def small_tasks():
     with pytest.MonkeyPatch.context() as patch:
-        # A machine that is busy enough takes more than a minute to start Python.
+        # On a busy machine, starting Python can take more than a minute.
         patch.setattr(dask_cluster, "PATIENCE", 600.0)
         patch.setattr(dask_parts, "LEAST_BYTES", 8 * D * ROWS * 2)
         yield
@@ -57,10 +57,10 @@ def labels():
 
 
 def rows(folder: Path, *, before: int = NEVER, times: int = 1, others: tuple[int, ...] = ()):
-    """A Dask array whose chunks leave a file each time they are begun.
+    """A Dask array whose chunks create a file each time they are started.
 
-    The chunk that is begun after so many others ends its worker, and other processes first; the
-    same chunk does so as many times as asked for. Nothing depends on how fast anything is.
+    The chunk that starts after `before` others kills the processes `others`, then its own worker;
+    it does so up to `times` times. Nothing depends on timing.
     """
 
     def chunk(i):
@@ -73,11 +73,11 @@ def rows(folder: Path, *, before: int = NEVER, times: int = 1, others: tuple[int
             try:
                 (folder / f"turn{len(killed)}").touch(exist_ok=False)
                 (folder / f"killed{len(killed)}.{i}").touch()
-                # Its own last, or the others would live.
+                # Its own process last, or the others would survive.
                 for pid in sorted({*others, os.getpid()}, key=os.getpid().__eq__):
                     os.kill(pid, signal.SIGKILL)
             except FileExistsError:
-                pass  # the other worker was faster
+                pass  # the other worker was first
         rng = np.random.default_rng(i)
         codes = np.arange(i * ROWS, (i + 1) * ROWS)
         X = rng.normal(size=(ROWS, D))
@@ -96,7 +96,7 @@ def begun(folder: Path) -> int:
 
 @pytest.fixture(scope="module")
 def calm(cluster, tmp_path_factory):
-    """The fit that nothing disturbed, and how many chunks it made."""
+    """A fit without killed workers, and how many chunks it computed."""
     folder = tmp_path_factory.mktemp("calm")
     y, e = labels()
     fitted = isr_dask.fit(ISRClassifier(), rows(folder), y, environments=e)
@@ -107,8 +107,8 @@ def calm(cluster, tmp_path_factory):
 @pytest.mark.parametrize("where", ["moments", "head"])
 def test_killed_workers_change_no_bit(client, calm, tmp_path, where, victims):
     expected, made = calm
-    assert made >= 3 * CHUNKS  # the moments' pass and two of the head's at least
-    # Two fifths of the moments' pass, or of the head's passes that follow it.
+    assert made >= 3 * CHUNKS  # the pass for the moments and at least two for the head
+    # Two fifths of the pass for the moments, or of the passes for the head.
     before = 2 * CHUNKS // 5 if where == "moments" else CHUNKS + 2 * (made - CHUNKS) // 5
     pids = tuple(client.run(os.getpid).values())
     y, e = labels()
@@ -119,7 +119,7 @@ def test_killed_workers_change_no_bit(client, calm, tmp_path, where, victims):
     client.wait_for_workers(2, timeout=300)
     alive = set(client.run(os.getpid).values())
     assert len(set(pids) - alive) == victims
-    assert begun(tmp_path) > made  # some chunks had to be made again
+    assert begun(tmp_path) > made  # some chunks were computed again
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     np.testing.assert_array_equal(found.intercept_, expected.intercept_)
 

@@ -1,4 +1,4 @@
-"""Dask gives what memory gives: arrays, frames and files, uneven parts and empty cells."""
+"""Dask fits equal fits in memory: arrays, frames and files, uneven parts and empty cells."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CUTS = (0, 1, 130, 131, 500, 1100, 1200)
 
 @pytest.fixture(scope="module")
 def data():
-    """Rows of three classes; some have no environment, and the first parts miss cells."""
+    """Rows of three classes; some have no environment, and the first parts lack cells."""
     rng = np.random.default_rng(0)
     y, e = rng.integers(3, size=N), rng.integers(3, size=N)
     e[:300] %= 2
@@ -51,7 +51,7 @@ def scheduler(request):
 
 @pytest.fixture(params=["array", "frame", "parquet", "npy"])
 def collection(request, data, tmp_path):
-    """X, y and environments as `fit` takes them."""
+    """X, y, environments and weights as `fit` expects them."""
     X, y, e, w = data
     kind = request.param
     if kind == "array":
@@ -130,7 +130,7 @@ def test_classifiers_are_those_in_memory(collection, data, settings):
 
 
 def test_a_wide_head_is_that_in_memory(data):
-    # More coefficients than Newton's method takes: the head is seen from the rows.
+    # Many features, none of which is reduced away before the head.
     rng = np.random.default_rng(1)
     X, y, e = rng.normal(size=(900, 160)), np.arange(900) % 2, np.arange(900) // 2 % 2
     X[:, 0] += y + e

@@ -1,4 +1,4 @@
-"""One small sample, written in every format a table may have."""
+"""One small sample, written in every format that a table can have."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Sample:
 
 @pytest.fixture
 def sample():
-    """Two classes in two environments; the last feature moves with the environment."""
+    """Two classes in two environments; the last feature shifts with the environment."""
     rng = np.random.default_rng(0)
     y = np.where(np.arange(N) % 2, "cow", "camel")
     environments = np.where(np.arange(N) % 4 < 2, "grass", "sand")
@@ -86,7 +86,7 @@ def table_path(request, sample, tmp_path):
 
 @pytest.fixture
 def write(sample, tmp_path):
-    """Writes the sample, or one like it, to a file of some name."""
+    """Writes the sample, or a similar one, to a file with the given name."""
 
     def to(name, data=sample):
         return WRITERS[name](data, tmp_path / name)

@@ -199,7 +199,7 @@ def test_mistakes(tmp_path, kind):
     clf = ISRClassifier(n_spurious=0).fit(X, y, environments=[0, 0, 1, 1])
     with pytest.raises(ValueError, match="dtype must be float32 or float64; got 'float16'"):
         export(clf, path, dtype="float16")
-    with pytest.raises(ValueError, match="2 feature_names; got 1"):
+    with pytest.raises(ValueError, match="2 distinct feature names; got 1"):
         export(clf, path.with_suffix(".safetensors"), feature_names=["a"])
     with pytest.raises(ValueError, match=r"must end in \.safetensors, \.pt or \.pth"):
         export_model(clf, "torch", tmp_path / "model.bin")

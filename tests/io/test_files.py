@@ -1,4 +1,4 @@
-"""Files are whole or not there: full disks, interrupts, links and devices."""
+"""Files are complete or absent: full disks, interrupts, links and devices."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def ran():
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A model file with every kind of array in it, and the map it stands for."""
+    """A model file with every kind of array, and the map that it stores."""
     data = make_gaussian_environments(
         50, 3, n_invariant=2, n_spurious=1, n_classes=3, random_state=0
     )
@@ -52,7 +52,7 @@ def saved(tmp_path_factory):
     clf = ISRClassifier(weights={0: 2.0}).fit(data.X, data.y, environments=environments)
     path = tmp_path_factory.mktemp("models") / "model.isr"
     isrlearn.save(clf, path, feature_names=list("abc"), metadata={"note": ["x", {"y": 1}]})
-    isrlearn.load(path)  # imports what it needs before anyone watches
+    isrlearn.load(path)  # imports everything before the audit hook is set
     return path.read_bytes(), map_of(clf)
 
 
@@ -67,7 +67,7 @@ def outcome(saved, ran, tmp_path):
     """Loads bytes: "error", "same" or "other" model; checks that it stayed harmless."""
     _, original = saved
     path = tmp_path / "mutated.isr"
-    # Kept open: making a file anew takes longer than loading it.
+    # Kept open: creating a file takes longer than loading it.
     file = open(path, "wb")  # noqa: SIM115
 
     def load(content):
@@ -144,7 +144,7 @@ def test_damaged_files(mutation, saved, outcome):
     assert seen["error"] > 900
 
 
-# What a file with the right hash may still hold: an attacker can compute it too.
+# Content with a valid hash can still be hostile: an attacker can compute the hash too.
 WEIRD = [
     None,
     True,
@@ -190,7 +190,7 @@ def nodes(tree, path=()):
 
 
 def changed(tree, rng):
-    """A tree with one value replaced, removed, doubled or joined by another."""
+    """A tree with one value replaced, removed, duplicated or added."""
     tree = copy.deepcopy(tree)
     paths = list(nodes(tree))[1:]
     *above, last = paths[rng.integers(len(paths))]
@@ -236,7 +236,7 @@ def arrays_of(header, data):
 
 
 def signed(arrays, text):
-    """A model file with the right hash, whatever it holds."""
+    """A model file with a valid hash, whatever its content."""
     record = json.loads(text)
     record["sha256"] = module._digest(arrays, record)
     data, table = b"", {"__metadata__": {"isrlearn": json.dumps(record)}}
@@ -267,7 +267,7 @@ def test_changed_descriptions_with_the_right_hash(saved, outcome):
     seen = {"error": 0, "same": 0, "other": 0}
     for _ in range(1500):
         seen[outcome(signed(arrays, json.dumps(changed(model, rng))))] += 1
-    # Only the arrays say what is predicted; a parameter that is another one harms nobody.
+    # Only the arrays determine predictions; a changed parameter is harmless.
     assert seen["error"] > 900
     assert seen["same"] > 200
 
@@ -298,7 +298,7 @@ def test_changed_arrays_with_the_right_hash(saved, outcome):
         else:
             arrays[name] = np.zeros((0, *array.shape[1:]))
         result = outcome(signed(arrays, text))
-        # The spectrum may have any length; everything else must fit.
+        # The spectrum may have any length; all other shapes must match.
         if name not in ("spectrum_", "rank_test_.spectrum"):
             assert result == "error"
 

@@ -1,4 +1,4 @@
-"""Mutated tables through the whole way of ``isr fit``: a model or one clear line."""
+"""Mutated tables through all of ``isr fit``: a model or one clear line."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ DTYPES = ["f2", "f4", "f8", ">f8", "i1", "u8", "?", "c16", "U3", "S3", "V4", "M8
 
 @pytest.fixture(params=["lda", "logistic"])
 def outcome(request, tmp_path, monkeypatch, capsys):
-    """Fits and saves a model from bytes in a file of some name: "fitted" or "mistake"."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of them take a while
+    """Fits and saves a model from bytes in a file with the given name: "fitted" or "mistake"."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of calls are slow
 
     def fit(name, content):
         path = tmp_path / name
         path.write_bytes(content)
         columns = ["--label", "y", "--environment", "e", "--head", request.param]
         with warnings.catch_warnings():
-            # What an estimator warns of, it says on a line of its own; it may go on.
+            # Warnings of estimators are printed on lines of their own; the fit continues.
             warnings.simplefilter("ignore")
             status = run(["fit", str(path), *columns, "--out", str(tmp_path / "m.isr"), "--json"])
         lines = capsys.readouterr().err.splitlines()
@@ -244,7 +244,7 @@ def test_columns_of_every_type(sample, outcome):
 
 
 class Bomb:
-    """Tells on itself when it is unpickled."""
+    """Leaves a trace when it is unpickled."""
 
     def __reduce__(self):
         return pytest.fail, ("a pickle was opened",)
@@ -262,6 +262,6 @@ def test_pickled_chunks_of_zarr_are_not_opened(tmp_path, place):
     path.mkdir()
     (path / ".zarray").write_text(json.dumps(about | places | {"fill_value": 0.0}))
     (path / "0.0").write_bytes(pickle.dumps(Bomb()))
-    # New versions of Zarr know no such numbers; for older ones the message is ours.
+    # New versions of Zarr do not support this type; with older ones the message is ours.
     with pytest.raises(TableError, match="pickle"):
         read_table(path)

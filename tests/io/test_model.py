@@ -1,4 +1,4 @@
-"""The model file: bitwise round trips, and what stands in it."""
+"""The model file: bitwise round trips, and its content."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def assert_same(a, b, X):
 
 
 def assert_same_knowledge(a, b):
-    """Everything else that a fitted estimator says of itself, but for the scatter."""
+    """All other attributes of a fitted estimator, except the scatter."""
     for name, value in a.get_params().items():
         if not isinstance(value, BaseEstimator | tuple):
             assert b.get_params()[name] == value
@@ -105,7 +105,7 @@ def test_round_trip_is_bitwise(estimator, path):
     loaded = isrlearn.load(path)
     assert_same(estimator, loaded, data.X)
     assert_same_knowledge(estimator, loaded)
-    # What was saved can be saved again, and fitted again.
+    # A loaded model can be saved and fitted again.
     isrlearn.save(loaded, path)
     assert_same(estimator, isrlearn.load(path), data.X)
     again = loaded.fit(data.X, data.y, environments=data.environments)
@@ -158,7 +158,7 @@ def test_labels_keep_their_type(path, classes, environments):
     rng = np.random.default_rng(0)
     codes = np.arange(40)
     if classes == "float":
-        classes = "int"  # scikit-learn takes fractions for a regression's targets
+        classes = "int"  # scikit-learn treats fractions as targets of a regression
     y, e = LABELS[classes][codes % 2], LABELS[environments][codes // 2 % 2].astype(object)
     e[:3] = None
     X = rng.standard_normal((40, 2))

@@ -1,4 +1,4 @@
-"""Rows read some at a time give the fit, and the predictions, of rows in memory."""
+"""Rows read block by block give the fit and the predictions of rows in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def data():
 
 @pytest.fixture(params=["npy", "columns", "lists", "large lists", "zarr", "some columns"])
 def streamed(request, data, tmp_path):
-    """A table that is read some rows at a time, and its features in memory."""
+    """A table that is read block by block, and its features in memory."""
     X, y, e = data
     kind, names = request.param, [f"f{i}" for i in range(D)]
     labels = {"y": y, "e": e}
@@ -64,7 +64,7 @@ def test_every_slice_is_that_of_the_array(streamed):
     assert isinstance(table.X, Rows | np.memmap)
     for rows in (slice(0, 10), slice(10, 700), slice(700, 700), slice(600, 900), slice(-5, None)):
         np.testing.assert_array_equal(table.X[rows], X[rows])
-    for start in range(0, N, 217):  # twice, as passes do
+    for start in range(0, N, 217):  # twice, like two passes
         np.testing.assert_array_equal(table.X[start : start + 217], X[start : start + 217])
 
 
@@ -189,7 +189,7 @@ def test_moments_read_each_row_once(data):
 
 
 def test_a_mapped_array_is_not_read_before_it_is_used(data, tmp_path):
-    # On a cluster each worker would read all the others' rows as well.
+    # On a cluster each worker would also read the rows of all others.
     X, y, e = data
     bad = X.copy()
     bad[7, 2] = np.nan
@@ -199,7 +199,7 @@ def test_a_mapped_array_is_not_read_before_it_is_used(data, tmp_path):
     with pytest.raises(ValueError, match="NaN"):
         write_predictions(clf, table.X, tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
-    # One who reads it all is told which number it is.
+    # Reading all of it reports which number it is.
     with pytest.raises(TableError, match=r"'f2' is missing \(NaN\) in row 8"):
         read_table(tmp_path / "t.npy")
 

@@ -19,7 +19,7 @@ def test_every_format_gives_the_same_table(table_path, sample):
     np.testing.assert_array_equal(table.y, sample.y)
     np.testing.assert_array_equal(table.environments, sample.environments)
     assert len(table.feature_names) == table.X.shape[1] == len(sample.names)
-    # Text has no type of its own; everything else keeps its float32.
+    # Text is read as float64; all other formats keep float32.
     assert table.X.dtype == (np.float64 if table_path.suffix == ".csv" else np.float32)
 
 
@@ -258,7 +258,7 @@ class TestHostileParquet:
         assert (tmp_path / "t.parquet").stat().st_size < 1_000_000
         before = pa.total_allocated_bytes()
         assert "text of 1000000 characters" in message(tmp_path / "t.parquet", label="y")
-        # Written out in full they are 2 GB.
+        # Decoded, they take 2 GB.
         assert pa.default_memory_pool().max_memory() - before < 200_000_000
 
     def test_more_rows_than_memory(self, tmp_path):

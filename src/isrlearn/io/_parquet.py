@@ -90,7 +90,7 @@ class _ParquetFile:
 
     def dtype(self, columns: Sequence[str]) -> np.dtype:
         """float32 if every column of the file is float32 or float16, else float64."""
-        types, kinds = self._types, set()
+        types, narrow = self._types, True
         numbers = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         for column in columns:
             kind = self.schema.field(column).type
@@ -101,8 +101,8 @@ class _ParquetFile:
                     f"column {shown(column)} is of type {kind}, not a number; choose the feature "
                     "columns by name, pattern or range"
                 )
-            kinds.add(str(kind))
-        return np.dtype(np.float32 if kinds <= {"float", "halffloat"} else np.float64)
+            narrow &= types.is_float32(kind) or types.is_float16(kind)
+        return np.dtype(np.float32 if narrow else np.float64)
 
     def numbers(self, array: Any, column: str, before: int = 0) -> NDArray:
         """Values of some rows of a column (n, m); the first row has the number `before`."""

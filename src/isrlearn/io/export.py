@@ -19,7 +19,7 @@ from isrlearn.engine.rows import ArrayRows
 from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.errors import optional
 from isrlearn.io.files import atomic_write
-from isrlearn.io.model import ModelFile, as_json
+from isrlearn.io.model import ModelFile, as_json, checked_names
 
 #: Types of labels in ONNX other than integers, and how its library expects them.
 _ONNX_LABELS: dict[str, tuple[str, Any]] = {"f": ("double", float), "U": ("string", object)}
@@ -106,11 +106,7 @@ def _notes(estimator: Any, names: Sequence[str] | None) -> dict[str, str]:
         notes["classes"] = json.dumps(as_json(estimator.classes_))
     names = getattr(estimator, "feature_names_in_", None) if names is None else names
     if names is not None:
-        if len(names) != estimator.n_features_in_:
-            raise ValueError(
-                f"there must be {estimator.n_features_in_} feature_names; got {len(names)}"
-            )
-        notes["feature_names"] = json.dumps(list(names))
+        notes["feature_names"] = json.dumps(checked_names(list(names), estimator))
     return notes
 
 

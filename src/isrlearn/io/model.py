@@ -125,7 +125,7 @@ def save(
     record = {
         "schema": SCHEMA,
         "state": state,
-        "feature_names": None if names is None else _checked_names(list(names), estimator),
+        "feature_names": None if names is None else checked_names(list(names), estimator),
         "named": own is not None,
         "metadata": as_json(dict(metadata or {})),
         "versions": {"isrlearn": __version__, "python": platform.python_version()}
@@ -213,7 +213,7 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
         raise ModelFileError("the content is not what was saved (its SHA-256 differs)")
     estimator, names = restored(arrays, record["state"]), record["feature_names"]
     if names is not None:
-        names = tuple(_checked_names(names, estimator))
+        names = tuple(checked_names(names, estimator))
         if record["named"]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
     metadata, versions = record["metadata"], record["versions"]
@@ -246,7 +246,8 @@ def _other_kind(start: bytes, size: int) -> str:
     return f"this is not a model file, or a damaged one ({size} bytes that begin with {start!r})"
 
 
-def _checked_names(names: list[str], estimator: Any) -> list[str]:
+def checked_names(names: list[str], estimator: Any) -> list[str]:
+    """The names, if there is a distinct one for each feature."""
     d = estimator.n_features_in_
     if not all(isinstance(name, str) for name in names) or not len(names) == len(set(names)) == d:
         raise ModelFileError(f"there must be {d} distinct feature names; got {len(names)}")
