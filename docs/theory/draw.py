@@ -79,7 +79,7 @@ def draw_cov() -> plt.Figure:
 
 
 def draw_multiclass() -> plt.Figure:
-    """Two classes that move along directions of their own: two environments are enough."""
+    """Two classes that shift along different directions: two environments are enough."""
     rng = np.random.default_rng(2)
     shift = {0: np.array([3.0, 0.4, 0.0]), 1: np.array([0.5, 2.6, 0.0])}
     start = {0: np.array([0.0, 0.0, 0.0]), 1: np.array([0.6, 0.2, 2.2])}
@@ -102,7 +102,7 @@ def draw_multiclass() -> plt.Figure:
 
 
 def draw_regression() -> plt.Figure:
-    """Environments move along the spurious direction; the target changes across it."""
+    """Environments shift along the spurious direction; the target changes across it."""
     rng = np.random.default_rng(3)
     A, B = np.array([0.25, 1.0]), np.array([1.0, 0.3])
     parts, targets = [], []
@@ -117,7 +117,7 @@ def draw_regression() -> plt.Figure:
     figure, axes = plt.subplots(figsize=(5.4, 3.6))
     dots = axes.scatter(*X.T, c=np.concatenate(targets), s=10, cmap="viridis")
     axes.plot(*moments.mean[0].T, "o", color=SPURIOUS, markersize=9, markeredgecolor="black")
-    flat_arrow(axes, found * 3.6 * np.sign(found[0]), SPURIOUS, "spurious: where means move")
+    flat_arrow(axes, found * 3.6 * np.sign(found[0]), SPURIOUS, "spurious: where means shift")
     axes.set_aspect("equal")
     figure.colorbar(dots, label="target y", shrink=0.8)
     axes.set_title("ISR-Regression: three environments, no class")
@@ -144,7 +144,7 @@ def draw_erase() -> plt.Figure:
         axes.set_aspect("equal")
         axes.set_title(title)
     basis = found.basis[:, 0] * np.sign(found.basis[0, 0])
-    flat_arrow(both[0], 2.6 * basis, SPURIOUS, "taken out")
+    flat_arrow(both[0], 2.6 * basis, SPURIOUS, "removed")
     both[0].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.0, 1.0))
     return figure
 
