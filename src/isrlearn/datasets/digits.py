@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +12,7 @@ from isrlearn.datasets.data import EnvironmentData, Splits
 from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number, numbers
 
 #: Red, green and blue of each paper. Most odd digits are on the first, most even on the second.
-PAPERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
-    {"yellow paper": (0.80, 0.75, 0.60), "blue paper": (0.60, 0.65, 0.80)}
-)
+PAPERS = {"yellow paper": (0.80, 0.75, 0.60), "blue paper": (0.60, 0.65, 0.80)}
 _OWN_PAPER = {"even": 1, "odd": 0}  # position of the paper that goes with each class
 
 

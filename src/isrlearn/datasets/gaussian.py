@@ -7,17 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isrlearn.datasets import parameters as check
 from isrlearn.datasets.data import EnvironmentData
-from isrlearn.datasets.parameters import (
-    RandomState,
-    Streams,
-    Use,
-    choice,
-    integer,
-    mixing_matrix,
-    number,
-    numbers,
-)
+from isrlearn.datasets.parameters import RandomState, Streams, Use, mixing_matrix
 from isrlearn.datasets.truth import GaussianTruth, LinearTruth, RegressionTruth
 
 # An environment's standard deviation is drawn from this range, in units of the invariant one.
@@ -101,12 +93,13 @@ def make_gaussian_environments(
     True
     """
     streams = Streams.of(random_state)
-    E = integer("n_environments", n_environments, 1)
-    K = integer("n_classes", n_classes, 2)
-    d_c, d_s = integer("n_invariant", n_invariant, 1), integer("n_spurious", n_spurious, 0)
-    sigma = number("sigma_invariant", sigma_invariant, 0, above=True)
+    E = check.integer("n_environments", n_environments, 1)
+    K = check.integer("n_classes", n_classes, 2)
+    d_c = check.integer("n_invariant", n_invariant, 1)
+    d_s = check.integer("n_spurious", n_spurious, 0)
+    sigma = check.number("sigma_invariant", sigma_invariant, 0, above=True)
     R = mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING))
-    regression = choice("task", task, {"classification": False, "regression": True})
+    regression = check.choice("task", task, {"classification": False, "regression": True})
     if symmetric and K != 2:
         raise ValueError(
             f"symmetric=True is the model of two classes, and n_classes={K}; leave symmetric out."
@@ -114,17 +107,16 @@ def make_gaussian_environments(
     paired = not regression and (K == 2 if symmetric is None else symmetric)
     classes = () if regression or paired else (K,)
 
-    def drawn(of: int, shape: tuple[int, ...], axis: int = 0) -> NDArray[np.float64]:
-        """Standard normal parameters of this shape in every environment, stacked."""
-        rngs = [streams.generator(Use.ENVIRONMENT, e, of) for e in range(E)]
-        return np.stack([rng.standard_normal(shape) for rng in rngs], axis)
+    def rngs(of: int) -> list[np.random.Generator]:
+        """A generator of this parameter for every environment."""
+        return [streams.generator(Use.ENVIRONMENT, e, of) for e in range(E)]
 
     if invariant_means is None:
         invariant_means = streams.generator(Use.SHARED, _MEANS).standard_normal((*classes, d_c))
     if spurious_means is None:
-        spurious_means = drawn(_MEANS, (*classes, d_s), -2)
-    mu_c = numbers("invariant_means", invariant_means, (*classes, d_c))
-    mu_e = numbers("spurious_means", spurious_means, (*classes, E, d_s))
+        spurious_means = np.stack([g.standard_normal((*classes, d_s)) for g in rngs(_MEANS)], -2)
+    mu_c = check.numbers("invariant_means", invariant_means, (*classes, d_c))
+    mu_e = check.numbers("spurious_means", spurious_means, (*classes, E, d_s))
     shared: dict[str, Any] = {"mixing": R, "n_invariant": d_c, "sigma_invariant": sigma}
     truth: LinearTruth
     if regression:
@@ -135,7 +127,7 @@ def make_gaussian_environments(
             invariant_mean=mu_c,
             weights=rng.standard_normal(d_c),
             bias=float(rng.standard_normal()),
-            maps=drawn(_MAPS, (d_s, d_c)),
+            maps=np.stack([g.standard_normal((d_s, d_c)) for g in rngs(_MAPS)]),
             gains=np.zeros((E, d_s)),
             offsets=mu_e,
         )
@@ -145,7 +137,7 @@ def make_gaussian_environments(
             class_priors=_priors(class_priors, K),
             invariant_means=np.stack([-mu_c, mu_c]) if paired else mu_c,
             spurious_means=np.stack([-mu_e, mu_e]) if paired else mu_e,
-            sigma_spurious=_sigmas(sigma_spurious, E, sigma, streams),
+            sigma_spurious=_sigmas(sigma_spurious, sigma, rngs(_SIGMAS)),
         )
     return truth.sample(n_samples, random_state=streams.child(Use.TRAIN))
 
@@ -154,21 +146,18 @@ def _priors(given: ArrayLike | None, K: int) -> NDArray[np.float64]:
     """Probabilities of the classes: those given, or equal ones."""
     if given is None:
         return np.full(K, 1.0 / K)
-    priors = numbers("class_priors", given, (K,), 0, above=True)
+    priors = check.numbers("class_priors", given, (K,), 0, above=True)
     if not np.isclose(priors.sum(), 1.0):
         raise ValueError(f"class_priors={given!r} must be {K} positive numbers that sum to 1.")
     return priors / priors.sum()
 
 
-def _sigmas(
-    given: float | ArrayLike | None, E: int, sigma: float, streams: Streams
-) -> NDArray[np.float64]:
+def _sigmas(given: Any, sigma: float, rngs: list[np.random.Generator]) -> NDArray[np.float64]:
     """Standard deviation of z_e in each environment: given for each or for all, or drawn."""
     if given is None:
-        rngs = [streams.generator(Use.ENVIRONMENT, e, _SIGMAS) for e in range(E)]
         return sigma * np.array([rng.uniform(*_SIGMA_RANGE) for rng in rngs])
-    each = np.full(E, given) if np.ndim(given) == 0 else given
-    return numbers("sigma_spurious", each, (E,), 0, above=True)
+    each = np.full(len(rngs), given) if np.ndim(given) == 0 else given
+    return check.numbers("sigma_spurious", each, (len(rngs),), 0, above=True)
 
 
 def _refuse(**given: object) -> None:

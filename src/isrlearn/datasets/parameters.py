@@ -136,7 +136,7 @@ def mixing_matrix(
 ) -> NDArray[np.float64]:
     """The matrix R, (d, d), from latent to observed features: a named kind, or the caller's own."""
     if mixing is None or isinstance(mixing, str):
-        kinds = {"identity": _identity, "orthogonal": _orthogonal, "random": _well_conditioned}
+        kinds = {"identity": lambda *_: np.eye(d), "orthogonal": _orthogonal, "random": _random}
         return choice("mixing", mixing or "identity", kinds)(d, rng)
     R = numbers("mixing", mixing, (d, d))
     if np.linalg.matrix_rank(R) < d:
@@ -146,17 +146,13 @@ def mixing_matrix(
     return R
 
 
-def _identity(d: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    return np.eye(d)
-
-
 def _orthogonal(d: int, rng: np.random.Generator) -> NDArray[np.float64]:
     Q, R = np.linalg.qr(rng.standard_normal((d, d)))
     # Without the signs of R's diagonal, Q depends on LAPACK's convention and is not uniform.
     return np.asarray(Q * np.sign(np.diag(R)))
 
 
-def _well_conditioned(d: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _random(d: int, rng: np.random.Generator) -> NDArray[np.float64]:
     half = np.log10(_LARGEST_CONDITION) / 2
     singular_values = 10.0 ** rng.uniform(-half, half, d)
     return _orthogonal(d, rng) * singular_values @ _orthogonal(d, rng)

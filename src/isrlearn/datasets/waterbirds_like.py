@@ -9,17 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import Moments
+from isrlearn.datasets import parameters as check
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.parameters import (
-    SPLITS,
-    RandomState,
-    Streams,
-    Use,
-    counts,
-    integer,
-    mixing_matrix,
-    number,
-)
+from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, mixing_matrix
 
 CLASSES = ("landbird", "waterbird")
 ENVIRONMENTS = ("land", "water")
@@ -81,8 +73,11 @@ class WaterbirdsLikeTruth:
         self, n_samples: ArrayLike, *, random_state: RandomState | Streams = None
     ) -> EnvironmentData:
         """Samples in random order, this many of each class (rows) and environment (columns)."""
-        rng = Streams.of(random_state).generator()
-        cell = rng.permutation(np.repeat(np.arange(4), counts("n_samples", n_samples, (2, 2)).flat))
+        rng, each = (
+            Streams.of(random_state).generator(),
+            check.counts("n_samples", n_samples, (2, 2)),
+        )
+        cell = rng.permutation(np.repeat(np.arange(4), each.flat))
         Z = rng.standard_normal((len(cell), len(self.mixing)))
         Z *= self.deviation
         Z += self.latent_mean.reshape(4, -1)[cell]
@@ -161,15 +156,15 @@ def make_waterbirds_like(
     >>> int((on_land & (splits.train.y == "waterbird")).sum())
     56
     """
-    d = integer("n_features", n_features, 3)
+    d = check.integer("n_features", n_features, 3)
     streams = Streams.of(random_state)
-    deviation = np.arange(1.0, d + 1) ** (-number("decay", decay, 0) / 2)
+    deviation = np.arange(1.0, d + 1) ** (-check.number("decay", decay, 0) / 2)
     rng = streams.generator(Use.SHARED)
     core, spurious = _positions(d, n_core, n_spurious, spurious_span, rng)
-    gap = number("core_distance", core_distance, 0) * _directions(len(core), 1, rng)[0] / 2
-    half = number("spurious_distance", spurious_distance, 0) / 2
+    gap = check.number("core_distance", core_distance, 0) * _directions(len(core), 1, rng)[0] / 2
+    half = check.number("spurious_distance", spurious_distance, 0) / 2
     shared, specific = half * _directions(len(spurious), 2, rng)
-    specific = number("class_specific", class_specific, 0) * specific
+    specific = check.number("class_specific", class_specific, 0) * specific
     latent_mean = np.zeros((2, 2, d))
     by_class, by_environment = np.array([-1.0, 1.0])[:, None, None], np.array([[-1.0], [1.0]])
     latent_mean[:, :, core] = by_class * gap
@@ -182,7 +177,7 @@ def make_waterbirds_like(
         spurious=spurious,
     )
     sizes = {"n_train": n_train, "n_validation": n_validation, "n_test": n_test}
-    each = [counts(name, value, (2, 2)) for name, value in sizes.items()]
+    each = [check.counts(name, value, (2, 2)) for name, value in sizes.items()]
     draws = zip(each, SPLITS, strict=True)
     return Splits(*(truth.sample(n, random_state=streams.child(use)) for n, use in draws))
 
@@ -191,9 +186,9 @@ def _positions(
     d: int, n_core: int, n_spurious: int, span: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct positions in the spectrum of the core and of the spurious directions."""
-    n_core = integer("n_core", n_core, 1)
-    n_spurious = integer("n_spurious", n_spurious, 2)
-    span = min(integer("spurious_span", span, 2), d)
+    n_core = check.integer("n_core", n_core, 1)
+    n_spurious = check.integer("n_spurious", n_spurious, 2)
+    span = min(check.integer("spurious_span", span, 2), d)
     if n_spurious > span or n_core + n_spurious > d:
         raise ValueError(
             f"n_spurious={n_spurious} directions must be among the {span} leading ones, and with "
