@@ -127,7 +127,6 @@ def infer_environments(
     if environments is not None:
         known = check.check_environments(environments, len(features), "raise")
         return _filled(features, codes, known, C, cv, rng)
-    guess: NDArray[Any]
     if strategy == "errors":
         guess = _errors(features, codes, C, cv, rng)
     else:
@@ -163,7 +162,7 @@ def _filled(
     return names[e]
 
 
-def _errors(X: NDArray, codes: NDArray, C: float | None, cv: int, rng: Any) -> NDArray[np.str_]:
+def _errors(X: NDArray, codes: NDArray, C: float | None, cv: int, rng: Any) -> NDArray[Any]:
     """Whether a simple head, fitted on other rows, gets each row right."""
     least = int(np.bincount(codes).min())
     if not 2 <= cv <= least:
@@ -180,7 +179,7 @@ def _errors(X: NDArray, codes: NDArray, C: float | None, cv: int, rng: Any) -> N
 
 def _clusters(
     X: NDArray, codes: NDArray, n_environments: int, n_components: int, rng: Any
-) -> NDArray[np.intp]:
+) -> NDArray[Any]:
     """Cluster of each row inside its class, clusters of all classes in the same order."""
     check.check_between("n_environments", n_environments, 2, np.bincount(codes).min())
     check.check_between("n_components", n_components, 1, min(X.shape[1], len(X) - 1))

@@ -73,10 +73,8 @@ class Search(BaseEstimator):
         """
         check.check_choice("selection", self.selection, rules.SELECTIONS)
         sample = self._sample(X, y, environments, reset=True)
-        points = self._points(sample)
-        settings = [self._estimator(**point)._settings() for point in points]
-        splits = self._splits(sample, validation)
-        scores = self._scores(splits, settings)
+        points, splits = self._points(sample), self._splits(sample, validation)
+        scores = self._scores(splits, [self._estimator(**point)._settings() for point in points])
         self.cv_results_ = rules.results_of(points, scores, self.selection)
         efforts = [rules.effort(point, self._penalty) for point in points]
         self.best_index_ = rules.best_of(self.cv_results_, efforts)
