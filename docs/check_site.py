@@ -69,12 +69,12 @@ def dead_links(site: Path) -> list[str]:
 
 
 def complaints(site: Path) -> list[str]:
-    """What the browser says of each page: errors, failures, requests to other places."""
+    """What the browser reports for each page: errors, failures, requests to other hosts."""
     from playwright.sync_api import sync_playwright
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, format: str, *arguments: object) -> None:
-            """Says nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()

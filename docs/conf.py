@@ -86,7 +86,7 @@ def inline_math(writer: Any, node: nodes.math) -> None:
 
 
 def displayed_math(writer: Any, node: nodes.math_block) -> None:
-    """The same for a formula on a line of its own."""
+    """The same for a displayed formula."""
     writer.body.append(
         f'<div style="margin: 1em 0">{tex2mathml(node.astext(), as_block=True)}</div>'
     )
@@ -94,7 +94,7 @@ def displayed_math(writer: Any, node: nodes.math_block) -> None:
 
 
 def add_figures(app: Any, docname: str, source: list[str]) -> None:
-    """Shows below the table of a benchmark the figures that lie beside it."""
+    """Show the figures of a benchmark below its table."""
     page = Path(docname)
     if page.parts[0] == "benchmarks" and page.name == "table":
         for figure in sorted((HERE / page.parent).glob("*.svg")):

@@ -65,7 +65,7 @@ def ratio(d_s: int, E: int) -> float:
 
 
 def behind(methods: Iterable[str], *, near: bool) -> float:
-    """The most that methods are behind the best, where that is at the oracle or where not."""
+    """The most that methods are behind the best: where it is near the oracle, or elsewhere."""
     rows = read("linear-unit-tests/summary.csv")
     rivals = {row["method"] for row in rows} - {"oracle", "irmv1-best"}
     gaps = []
@@ -159,7 +159,7 @@ def points_lost(dataset: str, method: str, share: float) -> Numbers:
 
 
 def ranks(method: str, data: str = "") -> float:
-    """Percentage of right ranks where something shifts, or of shifts seen in data without any."""
+    """Percentage of correct ranks, or, for data without shifts, of shifts detected."""
     rows = [r for r in read("rank/results.csv") if r["method"] == method]
     rows = [r for r in rows if (r["data"] == data if data else not r["data"].startswith("d ="))]
     picked = [r for r in rows if (r["found"] == r["expected"]) != bool(data)]
@@ -180,5 +180,5 @@ def quotes(page: str) -> list[str]:
 
 
 def listing() -> dict[str, Any]:
-    """What `quotes.toml` holds: quotations, and numbers that are no results, by page."""
+    """What `quotes.toml` holds: quotations, and numbers that are not results, by page."""
     return tomllib.loads((HERE / "quotes.toml").read_text(encoding="utf-8"))

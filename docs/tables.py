@@ -2,7 +2,7 @@
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`. The name is one of `TABLES`, or
 else a folder of `docs/benchmarks`, whose page's first table is repeated. `python docs/tables.py`
-writes all of them anew; the test suite checks that nothing would change.
+rewrites all of them; the test suite checks that nothing would change.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def pages() -> list[Path]:
 
 
 def main() -> None:
-    """Writes the tables anew."""
+    """Rewrite the tables."""
     for page in pages():
         text = page.read_text(encoding="utf-8")
         new = renewed(text)

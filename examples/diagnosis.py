@@ -1,5 +1,5 @@
 """
-Ask before you fit
+Ask before fitting
 ==================
 
 `diagnose` checks the assumptions on your data, tries the removal on held-out rows and recommends
@@ -16,7 +16,7 @@ diagnosis = diagnose(train.X, train.y, train.environments)
 print(diagnosis)
 
 # %%
-# The advice can be used as it is.
+# The recommended parameters can be used directly.
 advice = diagnosis.recommendation
 clf = ISRClassifier(**advice.parameters)
 clf.fit(train.X, train.y, environments=train.environments)

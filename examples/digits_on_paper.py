@@ -2,10 +2,10 @@
 Digits on paper: a shortcut, and ISR
 ====================================
 
-Odd and even digits are printed on paper of two colours. In training the colour goes with the
-class in 95 % of the images; in test it says nothing. A plain classifier learns the colour. ISR
-compares odd digits on blue paper with odd digits on yellow paper, finds the colour, and takes it
-out.
+Odd and even digits are printed on paper of two colours. In training the colour agrees with the
+class in 95 % of the images; in the test images it is uninformative. A plain classifier learns the
+colour. ISR compares odd digits on blue paper with odd digits on yellow paper, finds the colour, and
+removes it.
 """
 
 import matplotlib.pyplot as plt
@@ -35,13 +35,13 @@ isr = ISRClassifier().fit(**fit)
 print(f"{isr.n_spurious_} of {isr.n_features_in_} directions removed")
 
 # %%
-# Prediction needs no environments; they only show how each group fares.
+# Prediction needs no environments; here they only define the groups of the report.
 for name, model in (("plain", plain), ("ISR", isr)):
     print(name)
     print(group_report(test.y, model.predict(test.X), environments=test.environments))
 
 # %%
-# What was removed is an image again: a colour for the whole paper.
+# The removed direction can be shown as an image: a colour for the whole paper.
 pattern = isr.spurious_basis_[:, 0].reshape(8, 8, 3)
 figure, axis = plt.subplots(figsize=(3, 3))
 axis.imshow(0.5 + 0.5 * pattern / np.abs(pattern).max())

@@ -2,9 +2,9 @@
 How many environments are enough?
 =================================
 
-Environments whose truth is known: five spurious dimensions, mixed with five invariant ones. Means
-show them from six environments on; covariances, where they differ, from two. Both are theorems,
-and both can be watched.
+Environments with a known ground truth: five spurious dimensions, mixed with five invariant ones.
+Means reveal them from six environments on; covariances, where they differ, from two. Both are
+theorems, and the figure shows both.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Environments known for one row in ten
 =====================================
 
-Somebody wrote down the paper of a tenth of the digits. Rows without an environment still train
-the head; `infer_environments` fills in the rest from the rows that have one.
+The paper is known for a tenth of the digits. Rows without an environment are still used for the
+head; `infer_environments` predicts the missing environments from the rows that have one.
 """
 
 import numpy as np

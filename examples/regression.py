@@ -2,9 +2,9 @@
 Regression with a feature that follows the target
 =================================================
 
-The spurious features are consequences of the target, by a gain and an offset of each
-environment's own. They predict well inside an environment and mislead in the next. `ISRRegressor`
-compares the means of the environments and needs no class.
+The spurious features are consequences of the target, with a gain and an offset that differ between
+environments. They predict well within an environment and mislead in the next. `ISRRegressor`
+compares the means of the environments and needs no classes.
 """
 
 import matplotlib.pyplot as plt

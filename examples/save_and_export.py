@@ -2,8 +2,8 @@
 Save, load, export
 ==================
 
-A fitted model is one affine map. It is saved as a file that runs no code when it is read, and
-exported for programs that know nothing of isrlearn.
+A fitted model is one affine map. It is saved to a file that can be read without running code, and
+exported for programs that do not use isrlearn.
 """
 
 import tempfile

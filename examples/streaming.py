@@ -1,10 +1,10 @@
 """
-Data that come in parts
-=======================
+Data that arrive in parts
+=========================
 
-Everything ISR needs of the data are moments of each class in each environment, and moments add
-up. So parts can be read one after the other, or on different machines, and the answer is that of
-the whole.
+All that ISR needs from the data are the moments of each class in each environment, and moments add
+up. Parts can therefore be read one after the other, or on different machines, and the result is the
+same as for the whole.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ whole = ISRClassifier(head="lda", n_components=None)
 whole.fit(data.X, data.y, environments=data.environments)
 
 # %%
-# One part after the other. The head is found from moments, too, so the rows are never needed again.
+# One part after the other. The head is fitted from moments too, so each row is needed only once.
 streamed = ISRClassifier(head="lda", n_components=None)
 for rows in parts:
     streamed.partial_fit(
@@ -30,8 +30,8 @@ for rows in parts:
 print("largest difference, streamed:", np.abs(streamed.coef_ - whole.coef_).max())
 
 # %%
-# Or moments of each part, made anywhere, summed in any order.
+# Or moments of each part, computed anywhere and summed in any order.
 moments = sum(cell_moments(data.X[rows], data.y[rows], data.environments[rows]) for rows in parts)
 summed = ISRClassifier(head="lda", n_components=None).fit_moments(moments)
 print("largest difference, summed:  ", np.abs(summed.coef_ - whole.coef_).max())
-print("rows a cell:\n", moments.count.astype(int))
+print("rows per cell:\n", moments.count.astype(int))

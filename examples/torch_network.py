@@ -1,9 +1,9 @@
 """
-A trained network, its last layer patched
-=========================================
+Patching the last layer of a trained network
+============================================
 
 A small CNN learns the colour of the paper. `postprocess` folds ISR into its last layer: the same
-module with other numbers in one layer, no retraining. Needs the extra `torch`.
+module with new weights in one layer, without retraining. Needs the extra `torch`.
 """
 
 from collections import OrderedDict
@@ -33,7 +33,7 @@ model = nn.Sequential(OrderedDict(body=body, fc=nn.Linear(144, 2)))
 model = train(model, batches(splits.train, shuffle=True), optimizer="adam", epochs=10).model
 
 # %%
-# The trained layer can be replaced by a new head on what is left, or keep its own weights with the
+# The trained layer can be replaced by a new head on the rest, or keep its own weights with the
 # removal folded in.
 print(f"trained        {evaluate(model, batches(splits.test)).worst:.3f}")
 for head in ("refit", "adapt"):

@@ -2,8 +2,8 @@
 Worst group against average
 ===========================
 
-A search scores every setting in the worst group and on average. Which of the two matters is your
-decision; the front shows what can be had.
+A search scores every setting by its worst group and on average. Which of the two matters more is
+your decision; the Pareto front shows what is possible.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ print("best by the worst group:", search.best_params_)
 
 # %%
 # These rows come from the training environments, where the shortcut works: the average is best with
-# nothing removed. The worst group asks for the opposite.
+# nothing removed. The worst group needs the opposite.
 frame = search.trade_off()
 front = frame[frame.on_front].sort_values("average")
 print(front[["n_spurious", "scale", "C", "average", "worst_group"]].to_string(index=False))
@@ -31,6 +31,6 @@ axis.plot(front.average, front.worst_group, color="black", linewidth=1)
 best = frame[frame.best]
 axis.plot(best.average, best.worst_group, "r*", markersize=14, label="chosen")
 axis.set(xlabel="average accuracy, held out", ylabel="worst-group accuracy, held out")
-figure.colorbar(dots, label="scale: what is kept")
+figure.colorbar(dots, label="scale: share that is kept")
 axis.legend()
 plt.show()

@@ -3,8 +3,8 @@ Features like those of Waterbirds
 =================================
 
 4,795 rows of 512 features in four groups, two of them rare: 184 land birds over water and 56
-water birds over land. The settings are chosen by the worst group of a validation split, and the
-test split shows what that is worth.
+water birds over land. The settings are chosen by the worst group of a validation split and
+evaluated on the test split.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ train, test = splits.train, splits.test
 print(group_sizes(train.y, train.environments))
 
 # %%
-# `scale=1` keeps everything: a plain head, with its penalty and weights chosen by the same rule.
+# `scale=1` keeps everything: a plain head whose penalty is chosen by the same rule.
 models = {
     "plain": ISRClassifierCV(scale=1.0, n_spurious=0, C=[0.001, 0.01], weights=None),
     "plain, groups reweighted": ISRClassifierCV(

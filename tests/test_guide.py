@@ -35,7 +35,7 @@ def test_code_runs(page):
 
 @pytest.fixture
 def registries():
-    """The methods and the heads, as they were before once the test is over."""
+    """Restores the methods and the heads after the test."""
     before = [(registry, dict(registry)) for registry in (METHODS, HEADS)]
     yield
     for registry, entries in before:

@@ -1,6 +1,6 @@
 """Draws the pictures of the theory page: what each algorithm sees, with what our code finds.
 
-`python docs/theory/draw.py` writes the SVG files beside it.
+`python docs/theory/draw.py` writes the SVG files next to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from isrlearn.core import (
 from isrlearn.engine import cell_moments
 
 HERE = Path(__file__).parent
-# Told apart by people who see few colours, too (Okabe and Ito).
+# Distinguishable with colour blindness, too (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 SPURIOUS, INVARIANT = "#A02070", "#333333"
 STYLE = {
@@ -125,7 +125,7 @@ def draw_regression() -> plt.Figure:
 
 
 def draw_erase() -> plt.Figure:
-    """What is left of the samples, and the head that ends up on the original features."""
+    """Samples before and after the removal of one direction."""
     rng = np.random.default_rng(4)
     y = rng.integers(0, 2, 240)
     e = np.where(rng.random(240) < 0.85, y, 1 - y)

@@ -1,4 +1,4 @@
-"""What is promised about versions is one promise, wherever it stands."""
+"""Versions agree wherever they are stated."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ SYNTHETIC = [name for name in FOLDERS if name.removesuffix("-published") in EXPE
 @pytest.mark.parametrize("page", DOCS["pages"](), ids=lambda page: page.stem)
 def test_tables_are_made_from_results(page):
     text = page.read_text(encoding="utf-8")
-    assert DOCS["renewed"](text) == text, "python docs/tables.py writes the tables anew"
+    assert DOCS["renewed"](text) == text, "run python docs/tables.py"
 
 
 def test_there_are_tables():
