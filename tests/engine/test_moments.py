@@ -89,7 +89,7 @@ def test_cells_are_what_numpy_says(weighted, chunk_size):
 def test_totals_count_unlabelled_rows_and_cells_do_not(pooled):
     X, y, environments, _ = sample(1)
     moments = cell_moments(X, y, environments, pooled=pooled)
-    count, mean, scatter = moments.by_class()
+    count, mean, scatter = moments.by_class
     within = np.zeros((D, D))
     for k in range(K):
         rows = X[y == k]
@@ -97,7 +97,7 @@ def test_totals_count_unlabelled_rows_and_cells_do_not(pooled):
         np.testing.assert_allclose(mean[k], rows.mean(axis=0), atol=1e-12)
         within += np.cov(rows.T, bias=True) * len(rows)
     np.testing.assert_allclose(scatter, within, rtol=1e-12, atol=1e-10)
-    n, centre, total = moments.total()
+    n, centre, total = moments.total
     assert n == len(X) > moments.count.sum()
     np.testing.assert_allclose(centre, X.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(total, np.cov(X.T) * (len(X) - 1), rtol=1e-12)
@@ -192,9 +192,7 @@ def test_far_from_the_origin_no_digits_are_lost(pooled):
     assert np.abs(got - want).max() / scale <= 1e-10
     # Negative control: sums of squares lose what the centred merge keeps.
     assert np.abs(raw - want).max() / scale > 1e-6
-    np.testing.assert_allclose(
-        found.total()[2] / (n - 1), np.cov(near.T), rtol=0, atol=1e-10 * scale
-    )
+    np.testing.assert_allclose(found.total[2] / (n - 1), np.cov(near.T), rtol=0, atol=1e-10 * scale)
 
 
 def naive_covariance(X, environments):
@@ -326,7 +324,7 @@ def test_reweighted_cells_are_weighted_rows():
 def test_pooled_cells_can_only_be_reweighted_together():
     X, y, environments, _ = sample(15)
     pooled = cell_moments(X, y, environments, pooled=True)
-    with pytest.raises(ValueError, match="only with a scatter a cell"):
+    with pytest.raises(ValueError, match="only with a scatter per cell"):
         pooled.reweighted(np.arange(1.0, K * E + 1).reshape(K, E))
     twice = pooled.reweighted(np.full((K, E), 2.0))
     np.testing.assert_allclose(twice.scatter, 2 * pooled.scatter)
@@ -373,7 +371,7 @@ def test_integer_names_survive_a_chunk_without_environments():
         both = a + cell_moments([[3.0], [4.0]], [0, 1], nothing)
         assert both.environments.tolist() == [5, 7]
         assert all(isinstance(name, int) for name in both.environments.tolist())
-        assert both.total()[0] == 4
+        assert both.total[0] == 4
 
 
 @pytest.mark.parametrize(
@@ -441,13 +439,13 @@ def test_what_was_not_kept_is_not_made_up():
     means = cell_moments(X, y, environments, order=1)
     pooled = cell_moments(X, y, environments, pooled=True)
     for ask in (means.within, means.total_scatter):
-        with pytest.raises(ValueError, match="keep means only; make them with order=2"):
+        with pytest.raises(ValueError, match="keep means only; compute them with order=2"):
             ask()
     for moments in (means, pooled):
         with pytest.raises(ValueError, match="no scatter a cell"):
             _ = moments.covariance
-    assert means.by_class()[2] is None
-    assert means.total()[2] is None
+    assert means.by_class[2] is None
+    assert means.total[2] is None
 
 
 def test_constant_columns_have_no_scatter_however_they_are_merged():
@@ -471,7 +469,7 @@ def spread_error(found, exact, X):
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("shift", [0.0, 1e4])
 def test_float32_products_keep_six_digits(d, pooled, shift):
-    # What the docstring promises, for one part of the product and for several.
+    # What the docstring of Running promises, for one part of the product and for several.
     rng = np.random.default_rng(17)
     n = 6000
     scale = np.logspace(0, 3, d)

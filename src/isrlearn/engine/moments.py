@@ -115,7 +115,7 @@ def sum_cells(
     length = min(max(_FEWEST, _BLOCK_BYTES // (4 * max(1, d))), _MOST)
     step = chunk_size or max(length, 64 * K * E)
     for start in range(0, n, step):
-        rows = slice(start, start + step)
+        rows = slice(start, min(start + step, n))
         block, slot, w = np.asarray(X[rows]), slots[rows], None if weight is None else weight[rows]
         if extra is not None:
             block = np.column_stack([block, extra[rows]])
@@ -132,10 +132,8 @@ def sum_cells(
     count, mean = (a.reshape(K, E, *a.shape[1:]) for a in (sums.count[: K * E], sums.mean[: K * E]))
     inside = outside = unlabelled = None
     if scatter is not None:
-        inside, outside = scatter[0], scatter[-1]
-        if not pooled:
-            inside = scatter[: K * E].reshape(K, E, width, width)
-            outside = scatter[K * E :].reshape(K, 1, width, width)
+        inside = scatter[0] if pooled else scatter[: K * E].reshape(K, E, width, width)
+        outside = scatter[1] if pooled else scatter[K * E :].reshape(K, 1, width, width)
     if sums.count[K * E :].any():
         name, (other, means) = np.array(["unlabelled"]), (sums.count[K * E :], sums.mean[K * E :])
         unlabelled = Moments(cells.classes, name, other[:, None], means[:, None], outside)

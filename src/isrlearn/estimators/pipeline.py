@@ -132,6 +132,7 @@ def fit(settings: Settings, sample: Any) -> Fitted:
     Examples
     --------
     >>> from isrlearn.core.labels import Cells
+    >>> from isrlearn.estimators.heads import Sample
     >>> from isrlearn.datasets import make_gaussian_environments
     >>> data = make_gaussian_environments(500, 4, n_invariant=3, n_spurious=2, random_state=0)
     >>> sample = Sample(data.X, Cells.of(data.y, data.environments))
