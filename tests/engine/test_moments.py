@@ -442,7 +442,7 @@ def test_what_was_not_kept_is_not_made_up():
         with pytest.raises(ValueError, match="keep means only; compute them with order=2"):
             ask()
     for moments in (means, pooled):
-        with pytest.raises(ValueError, match="no scatter a cell"):
+        with pytest.raises(ValueError, match="no scatter per cell"):
             _ = moments.covariance
     assert means.by_class[2] is None
     assert means.total[2] is None
