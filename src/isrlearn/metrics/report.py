@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .groups import Group, check_comparable, check_metric, check_train_groups, members, vector
-from .intervals import METRICS, Score
+from .groups import METRICS, Group, Score, check_metric, check_train_groups, members, vector
 
 
 @dataclass(frozen=True)
@@ -116,13 +115,8 @@ class GroupReport:
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
         weighted = None if self.groups[0].n_train is None else self.weighted_average
-        return {
-            "metric": self.metric,
-            "level": self.level,
-            "n": self.n,
-            "n_without_environment": self.n_without_environment,
-            "average": self.average,
-            "balanced_average": self.balanced_average,
+        names = "metric", "level", "n", "n_without_environment", "average", "balanced_average"
+        return {name: getattr(self, name) for name in names} | {
             "weighted_average": weighted,
             "worst": self.worst,
             "groups": [asdict(g) for g in self.groups],
@@ -220,7 +214,14 @@ def group_report(
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}; use 0.95")
     true, pred = vector(y_true, "y_true", metric), vector(y_pred, "y_pred", metric)
-    check_comparable(true, pred)
+    if len(true) != len(pred):
+        raise ValueError(f"y_true has {len(true)} rows and y_pred has {len(pred)}")
+    kinds = {true.dtype.kind, pred.dtype.kind}
+    if kinds & set("US") and kinds & set("biuf"):
+        raise ValueError(
+            f"y_true holds {true.dtype} and y_pred {pred.dtype}, which can never be equal; "
+            "give both the same type of label"
+        )
     rows_of = members(true, environments, metric)
     if train_groups is not None:
         check_train_groups(train_groups, rows_of)
@@ -233,14 +234,8 @@ def group_report(
         label, environment = group if metric == "accuracy" else (None, group)
         n_train = None if train_groups is None else int(train_groups.get(group, 0))
         scores.append(GroupScore(label, environment, len(rows), *score, n_train))
-    return GroupReport(
-        metric=metric,
-        level=level,
-        groups=tuple(scores),
-        overall=METRICS[metric](true, pred, level),
-        n=len(true),
-        n_without_environment=len(true) - sum(g.n for g in scores),
-    )
+    overall, n = METRICS[metric](true, pred, level), len(true)
+    return GroupReport(metric, level, tuple(scores), overall, n, n - sum(g.n for g in scores))
 
 
 def worst_group_accuracy(

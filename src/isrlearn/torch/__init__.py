@@ -6,8 +6,7 @@ except ImportError as error:
     raise ImportError('isrlearn.torch needs torch: pip install "isrlearn[torch]"') from error
 
 from isrlearn.torch.evaluate import evaluate
-from isrlearn.torch.features import extract_features
-from isrlearn.torch.moments import torch_moments
+from isrlearn.torch.features import extract_features, torch_moments
 from isrlearn.torch.postprocess import postprocess, with_head
 
 __all__ = [

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from operator import length_hint
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isrlearn.progress import progress
@@ -93,6 +95,12 @@ def _to(x: Any, device: torch.device) -> Any:
     if isinstance(x, tuple | list):
         return tuple(_to(value, device) for value in x)
     return x.to(device, non_blocking=True) if hasattr(x, "to") else x
+
+
+def known_environments(codes: Tensor) -> NDArray:
+    """The codes as the estimators expect them: NaN, not -1, where the environment is unknown."""
+    array = codes.cpu().numpy()
+    return np.where(array == UNKNOWN, np.nan, array) if UNKNOWN in array else array
 
 
 def model_device(model: nn.Module, device: Any = None) -> torch.device:

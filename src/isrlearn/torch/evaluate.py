@@ -9,8 +9,13 @@ import numpy as np
 from torch import Tensor, nn
 
 from isrlearn.metrics import GroupReport, group_report
-from isrlearn.torch.batches import batches, evaluating, model_device, outputs_of
-from isrlearn.torch.features import known_environments
+from isrlearn.torch.batches import (
+    batches,
+    evaluating,
+    known_environments,
+    model_device,
+    outputs_of,
+)
 from isrlearn.validation import check_choice
 
 
@@ -59,11 +64,11 @@ def evaluate(
             else:
                 logits = class_logits(outputs, batch.y)
                 predicted = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
-            parts = batch.y, predicted, batch.environments
-            columns.append([part.cpu().numpy() for part in parts])
-    y_true, y_pred, codes = map(np.concatenate, zip(*columns, strict=True))
+            environments = known_environments(batch.environments)
+            columns.append((batch.y.cpu().numpy(), predicted.cpu().numpy(), environments))
+    y_true, y_pred, environments = map(np.concatenate, zip(*columns, strict=True))
     metric = metric or ("rmse" if regression else "accuracy")
-    return group_report(y_true, y_pred, environments=known_environments(codes), metric=metric)
+    return group_report(y_true, y_pred, environments, metric=metric)
 
 
 def is_regression(task: str) -> bool:

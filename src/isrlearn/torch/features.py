@@ -1,27 +1,34 @@
-"""Features of a trained network: the inputs of one of its linear layers."""
+"""Features of a trained network, the inputs of one of its linear layers, and their moments."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
+from isrlearn.core.moments import Moments
 from isrlearn.datasets import EnvironmentData
+from isrlearn.engine import cell_moments
 from isrlearn.io.files import atomic_write, check_writable
 from isrlearn.torch.batches import (
-    UNKNOWN,
     batches,
     captured,
     evaluating,
+    known_environments,
     model_device,
     outputs_of,
 )
+from isrlearn.torch.evaluate import check_classes, is_regression
+
+#: Rows that are summed at a time. Adding moments costs as much as some hundred rows.
+_BLOCK = 8192
 
 
 def extract_features(
@@ -72,52 +79,111 @@ def extract_features(
     >>> features.X.shape, features.environments[:5].tolist()
     ((10, 3), [0.0, 0.0, 1.0, 1.0, nan])
     """
-    targets, environments = [], []
+    others = []  # targets and environments of each batch
 
-    def rows() -> Iterator[NDArray]:
-        for features, y, e in feature_batches(model, loader, layer, device, progress):
-            targets.append(y.cpu().numpy())
-            environments.append(e.cpu().numpy())
-            # NumPy has no bfloat16, and half precision is too little for moments.
-            kind = torch.float64 if features.dtype == torch.float64 else torch.float32
-            yield features.to("cpu", kind).numpy()
+    def features() -> Iterator[NDArray]:
+        for X, y, environments in _feature_batches(model, loader, layer, device, progress):
+            others.append((y, environments))
+            yield X
 
     if out is None:
-        X = np.concatenate(list(rows()))
+        X = np.concatenate(list(features()))
     else:
         path = Path(out)
         if path.suffix != ".npy":
             raise ValueError(f"out must name a .npy file; got {os.fspath(out)!r}")
         check_writable(path)
         with atomic_write(path) as file:
-            _write_rows(file, rows())
+            _write_rows(file, features())
         X = np.load(path, mmap_mode="r")
-    codes = known_environments(np.concatenate(environments))
-    return EnvironmentData(X, np.concatenate(targets), codes)
+    return EnvironmentData(X, *map(np.concatenate, zip(*others, strict=True)))
 
 
-def feature_batches(
+def torch_moments(
+    model: nn.Module,
+    loader: Iterable[Any],
+    layer: str = "fc",
+    *,
+    order: int = 2,
+    pooled: bool = False,
+    task: str = "classification",
+    device: Any = None,
+    progress: bool = False,
+) -> Moments:
+    """Moments of the inputs of a linear layer over a loader, in one pass.
+
+    The features are summed in float64, some thousand rows at a time, and never stored as a whole.
+
+    Parameters
+    ----------
+    model, loader, layer, device, progress
+        See `extract_features`.
+    order : {1, 2}, default=2
+        1 keeps means only.
+    pooled : bool, default=False
+        Keep one scatter summed over the cells instead of one per cell.
+    task : {"classification", "regression"}, default="classification"
+        For regression all samples are in one class, and targets are appended to the features as
+        last columns, as `ISRRegressor` expects.
+
+    Returns
+    -------
+    Moments
+        The same as those of the extracted features.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from isrlearn.torch import torch_moments
+    >>> batch = torch.ones(4, 3), torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, -1])
+    >>> moments = torch_moments(torch.nn.Sequential(torch.nn.Linear(3, 2)), [batch], "0")
+    >>> moments.count.tolist(), moments.total[0]
+    ([[1.0, 1.0], [1.0, 0.0]], 4.0)
+    """
+    regression = is_regression(task)
+
+    def moments(block: list[tuple[NDArray, NDArray, NDArray]]) -> Moments:
+        X, y, environments = map(np.concatenate, zip(*block, strict=True))
+        labels, targets = (None, y) if regression else (y, None)
+        X = X.astype(float, copy=False)
+        return cell_moments(X, labels, environments, order=order, pooled=pooled, targets=targets)
+
+    def parts() -> Iterator[Moments]:
+        block = []
+        for rows in _feature_batches(model, loader, layer, device, progress):
+            if not regression:
+                check_classes(torch.as_tensor(rows[1]))
+            block.append(rows)
+            if sum(len(y) for _, y, _ in block) >= _BLOCK:
+                yield moments(block)
+                block = []
+        if block:
+            yield moments(block)
+
+    total: Moments = sum(parts())  # type: ignore[assignment]
+    # Where some environments are unknown, the codes of the others are floats.
+    return replace(total, environments=total.environments.astype(int))
+
+
+def _feature_batches(
     model: nn.Module, loader: Iterable[Any], layer: str, device: Any, progress: bool
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Features, targets and environments of each batch, on the device."""
+) -> Iterator[tuple[NDArray, NDArray, NDArray]]:
+    """Features, targets and environments of each batch."""
     with captured(model, layer) as inputs, evaluating(model):
         places = batches(loader, model_device(model, device), shown=progress)
         for number, batch in enumerate(places):
             outputs_of(model, batch.x)
-            features = inputs(len(batch.environments))
-            if not torch.isfinite(features).all():
-                bad = int((~torch.isfinite(features)).any(dim=1).sum())
+            features = inputs(len(batch.y))
+            bad = int((~torch.isfinite(features)).any(dim=1).sum())
+            if bad:
                 raise ValueError(
                     f"the inputs of layer {layer!r} are NaN or infinite in {bad} of "
                     f"{len(features)} samples of batch {number} (counted from 0)"
                 )
-            yield features, batch.y, batch.environments
-
-
-def known_environments(codes: NDArray) -> NDArray:
-    """The codes as the estimators expect them: NaN, not -1, where the environment is unknown."""
-    unknown = codes == UNKNOWN
-    return np.where(unknown, np.nan, codes) if unknown.any() else codes
+            # NumPy has no bfloat16, and half precision is too little for moments.
+            kind = torch.float64 if features.dtype == torch.float64 else torch.float32
+            X, y = features.to("cpu", kind).numpy(), batch.y.cpu().numpy()
+            yield X, y, known_environments(batch.environments)
 
 
 def _write_rows(file: BinaryIO, parts: Iterable[NDArray]) -> None:

@@ -16,8 +16,7 @@ from torch.nn.utils import parametrize
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.torch.batches import linear_layer
 from isrlearn.torch.evaluate import is_regression
-from isrlearn.torch.features import extract_features
-from isrlearn.torch.moments import torch_moments
+from isrlearn.torch.features import extract_features, torch_moments
 
 
 def postprocess(
