@@ -15,6 +15,9 @@ from sklearn.model_selection import StratifiedKFold
 from isrlearn.core.labels import MISSING, encode
 from isrlearn.metrics import GroupReport, group_report
 
+#: Which rows were scored: those of a "test" table, those of the "validation" table that chose the
+#: settings, "folds" of the training rows ("chosen-folds" if folds chose the settings too), the
+#: "training" rows themselves, or a "table" that may be any of these.
 Kind = Literal["test", "validation", "folds", "chosen-folds", "training", "table"]
 Setting = tuple[int, float]  # the number of directions removed, and how much of them is kept
 
@@ -111,36 +114,17 @@ def refit(estimator: Any, rows: LabelledRows, **parameters: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Scores of the model, of the same head with nothing removed, and of other settings.
-
-    Parameters
-    ----------
-    kind : str
-        Which rows were scored: those of a "test" table, those of the "validation" table that
-        chose the settings, "folds" of the training rows ("chosen-folds" if folds chose the
-        settings too), the "training" rows themselves, or a "table" that may be any of these.
-    chosen : (int, float)
-        The model's number of spurious directions and its scale.
-    after : GroupReport
-        Scores of the model.
-    before : GroupReport or None
-        Scores of the same head with nothing removed; None without training rows.
-    reports : mapping from (int, float) to GroupReport
-        Scores for each number of directions and each scale; empty without training rows.
-        Settings that remove nothing share one report.
-    n_used : int
-        Number of training rows that the other settings and the folds were fitted on.
-    reason : str
-        Why cross-validation was not possible, for "training".
-    """
+    """Scores of the model, of the same head with nothing removed, and of other settings."""
 
     kind: Kind
     chosen: Setting
-    after: GroupReport
+    after: GroupReport  # of the model
+    #: Of the same head with nothing removed; None without training rows.
     before: GroupReport | None = None
+    #: Of every setting, empty without training rows. Those that remove nothing share one report.
     reports: Mapping[Setting, GroupReport] = field(default_factory=dict)
-    n_used: int = 0
-    reason: str = ""
+    n_used: int = 0  # training rows that the other settings and the folds were fitted on
+    reason: str = ""  # why cross-validation was not possible, for "training"
 
     @property
     def counts(self) -> list[int]:
@@ -156,23 +140,15 @@ class Evidence:
 def evidence(
     estimator: Any, train: LabelledRows | None, held_out: LabelledRows | None, *, chosen: bool
 ) -> Evidence:
-    """Scores on held-out rows where there are any, otherwise by cross-validation.
-
-    Parameters
-    ----------
-    estimator : ISRClassifier or ISRRegressor
-        Fitted on `train`, if that is given.
-    train, held_out : LabelledRows or None
-        At least one of them.
-    chosen : bool
-        Whether the settings were chosen on the rows to be scored.
-    """
+    """Scores on held-out rows where there are any, otherwise by cross-validation on `train`."""
     metric = metric_of(estimator)
     own = (int(estimator.n_spurious_), float(estimator.scale))
     if train is None:
         if held_out is None:
             raise ValueError("a report needs rows: give training rows, held-out rows or both")
-        return Evidence("table", own, _scored([held_out], [estimator.predict(held_out.X)], metric))
+        predicted = estimator.predict(held_out.X)
+        score = group_report(held_out.y, predicted, held_out.environments, metric=metric)
+        return Evidence("table", own, score)
     sample = train.at_most(MOST_VALUES, metric)
     kind: Kind = "validation" if chosen else "test"
     reason = ""
@@ -213,11 +189,9 @@ def _trade_off(
     own: Setting,
     train: LabelledRows | None,
 ) -> dict[Setting, GroupReport]:
-    """Report of each setting, fitted on the first and scored on the second part of each pair.
-
-    With `train`, the rows that the estimator was fitted on, the model itself is scored and
-    nothing removed is fitted on all these rows; otherwise both are fitted in each pair.
-    """
+    """Report of each setting, fitted on the first and scored on the second part of each pair."""
+    # With `train`, the rows that the estimator was fitted on, the model itself is scored and
+    # nothing removed is fitted on all these rows; otherwise both are fitted in each pair.
     counts = _counts(estimator, own[0])
     scales = sorted({*_scales(estimator, pairs, len(counts)), own[1]})
     tried = [(r, s) for r in counts if r for s in scales if s < 1]
@@ -236,21 +210,16 @@ def _trade_off(
                 failed.add(r)  # these environments cannot show so many directions
             else:
                 predicted[r, s].append(found.predict(held_out.X))
-    metric, scored = metric_of(estimator), [held_out for _, held_out in pairs]
+    y = np.concatenate([held_out.y for _, held_out in pairs])
+    environments = np.concatenate([held_out.environments for _, held_out in pairs])
+    metric = metric_of(estimator)
     reports = {
-        (r, s): _scored(scored, values, metric)
+        (r, s): group_report(y, np.concatenate(values), environments, metric=metric)
         for (r, s), values in predicted.items()
         if r not in failed
     }
     grid = [(r, s) for r in counts if r not in failed for s in scales]
     return {setting: reports.get(setting, reports[_NOTHING]) for setting in grid}
-
-
-def _scored(rows: Sequence[LabelledRows], values: Sequence[NDArray], metric: str) -> GroupReport:
-    """Report on predictions for several sets of rows together."""
-    y = np.concatenate([part.y for part in rows])
-    environments = np.concatenate([part.environments for part in rows])
-    return group_report(y, np.concatenate(values), environments, metric=metric)
 
 
 def _counts(estimator: Any, chosen: int) -> list[int]:

@@ -17,7 +17,7 @@ import scipy
 import sklearn
 
 from isrlearn import __version__
-from isrlearn.report import figures, words
+from isrlearn.report import figures
 
 if TYPE_CHECKING:
     from isrlearn.report.report import Report
@@ -28,48 +28,41 @@ _LONGEST = 4000
 
 def render(report: Report) -> str:
     """The page."""
-    jinja = _jinja()
+    try:
+        import jinja2
+    except ImportError:
+        message = 'a report needs jinja2: pip install "isrlearn[report]"'
+        raise ImportError(message, name="jinja2") from None
     style, script = _part("style.css"), _part("script.js")
-    environment = jinja.Environment(
-        loader=jinja.PackageLoader("isrlearn.report", "template"),
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("isrlearn.report", "template"),
         autoescape=True,
-        undefined=jinja.StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     metric = report.evidence.after.metric
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     functions = {
-        "group": words.group_name,
-        "interval": partial(words.interval, metric=metric),
+        "group": figures.group_name,
+        "interval": partial(figures.interval, metric=metric),
         "literal": partial(json.dumps, ensure_ascii=False),
-        "name": words.name_of,
-        "plural": words.plural,
-        "score": partial(words.score_text, metric=metric),
+        "name": figures.name_of,
+        "plural": figures.plural,
+        "score": partial(figures.score_text, metric=metric),
     }
     environment.filters |= functions
     environment.globals |= functions
     return environment.get_template("report.html").render(
         **_content(report),
         # Both are files of this package; the policy allows exactly these by their hashes.
-        style=jinja.utils.markupsafe.Markup(style),
-        script=jinja.utils.markupsafe.Markup(script),
+        style=jinja2.utils.markupsafe.Markup(style),
+        script=jinja2.utils.markupsafe.Markup(script),
         policy=(
             f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
             "base-uri 'none'; form-action 'none'"
         ),
     )
-
-
-def _jinja() -> Any:
-    """The module jinja2, or an error that names the extra."""
-    try:
-        import jinja2
-    except ImportError:
-        raise ImportError(
-            'a report needs jinja2: pip install "isrlearn[report]"', name="jinja2"
-        ) from None
-    return jinja2
 
 
 def _part(name: str) -> str:
@@ -86,23 +79,18 @@ def _hash(text: str) -> str:
 def _content(report: Report) -> dict[str, Any]:
     """Variables of the template."""
     estimator, found = report.estimator, report.evidence
-    sentence, caution = words.headline(found.before, found.after)
+    headline, caution = figures.headline(found.before, found.after)
     moments = estimator.moments_
     unlabelled = 0.0 if moments.unlabelled is None else moments.unlabelled.count.sum()
     diagnosis = None if isinstance(report.diagnosis, str) else report.diagnosis
     return {
-        "headline": sentence,
+        "report": report,
+        "headline": headline,
         "caution": caution,
-        "model": estimator,
         "n_train": round(float(moments.count.sum() + unlabelled)),
-        "found": found,
-        "before": found.before,
-        "after": found.after,
         "regression": not hasattr(estimator, "classes_"),
         "bars": figures.group_bars(found.before, found.after),
         "trade_off": figures.trade_off_figure(found) if len(found.counts) > 1 else None,
-        "samples": report.samples,
-        "test": report.rank_test,
         "spectrum": figures.spectrum_figure(estimator.spectrum_, report.rank_test),
         "diagnosis": diagnosis,
         "advice": [report.diagnosis] if diagnosis is None else diagnosis.recommendation.sentences,

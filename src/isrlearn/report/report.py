@@ -14,9 +14,9 @@ from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
 from isrlearn.io.files import atomic_write
 from isrlearn.report.evidence import Evidence, LabelledRows, evidence, metric_of, refit
+from isrlearn.report.figures import headline
 from isrlearn.report.page import render
 from isrlearn.report.samples import samples_figure
-from isrlearn.report.words import headline
 
 #: Values of the rows that are diagnosed; more rows are sampled.
 _MOST_VALUES = 5e7

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from isrlearn.core.labels import encode
 from isrlearn.report.evidence import LabelledRows, cells_of, refit, thinned
-from isrlearn.report.figures import WIDTH, Axis
-from isrlearn.report.words import name_of
+from isrlearn.report.figures import WIDTH, Axis, name_of
 
 #: Points that are drawn, and cells whose means are drawn: more of them hide the points.
 _MOST_POINTS, _MOST_CELLS = 1200, 36
@@ -33,12 +32,12 @@ def samples_figure(
     eraser = estimator.eraser_ if removed else _strongest(estimator, train)
     if eraser is None:
         return None
-    classes, environments = _classes(estimator, rows), encode(rows.environments)
+    classes, environments = encode(rows.y), encode(rows.environments)
+    if not hasattr(estimator, "classes_"):
+        classes = _THIRDS, np.searchsorted(np.quantile(rows.y, [1 / 3, 2 / 3]), rows.y)
     cells = cells_of(classes[1], rows.environments)
-    a = _standardised(_along(rows.X, eraser.center, eraser.dual[:, 0]), cells)
-    b = _standardised(
-        _along(rows.X, eraser.center, _head_direction(estimator, eraser, rows)), cells
-    )
+    a = _standardised(rows.X, eraser.dual[:, 0], cells)
+    b = _standardised(rows.X, _head_direction(estimator, eraser, rows), cells)
     x = Axis.around(_inner(a), 48, 310)
     y = Axis.around(_inner(b), 294, 20)
     # The strip beside the plot shows what is left of the first coordinate; the jitter only
@@ -76,13 +75,6 @@ def _strongest(estimator: Any, train: LabelledRows | None) -> Any:
     return eraser if eraser.basis.shape[1] else None
 
 
-def _classes(estimator: Any, rows: LabelledRows) -> Levels:
-    """Classes of the rows; for a regression, thirds of the target."""
-    if hasattr(estimator, "classes_"):
-        return encode(rows.y)
-    return _THIRDS, np.searchsorted(np.quantile(rows.y, [1 / 3, 2 / 3]), rows.y)
-
-
 def _head_direction(estimator: Any, eraser: Any, rows: LabelledRows) -> NDArray[np.float64]:
     """What the head uses once all spurious directions are removed."""
     coef = np.atleast_2d(estimator.coef_)
@@ -95,13 +87,10 @@ def _head_direction(estimator: Any, eraser: Any, rows: LabelledRows) -> NDArray[
     return np.linalg.svd(scores - scores.mean(axis=0), full_matrices=False)[2][0] @ coef
 
 
-def _along(X: NDArray, center: NDArray, direction: NDArray) -> NDArray[np.float64]:
-    """Coordinates of rows along a direction, without a copy of X in another precision."""
-    return (X @ direction.astype(X.dtype)).astype(float) - float(center @ direction)
-
-
-def _standardised(values: NDArray, cells: NDArray) -> NDArray[np.float64]:
-    """Values centred, in units of their standard deviation inside the cells."""
+def _standardised(X: NDArray, direction: NDArray, cells: NDArray) -> NDArray[np.float64]:
+    """Centred coordinates along a direction, in standard deviations inside the cells."""
+    # Without a copy of X in another precision.
+    values = (X @ direction.astype(np.result_type(X, np.float32))).astype(float)
     _, codes, count = np.unique(cells, return_inverse=True, return_counts=True)
     mean = np.bincount(codes, values) / count
     deviation = np.sqrt(np.mean((values - mean[codes]) ** 2))
