@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from isrlearn.core import Eraser, head_coordinates
-from isrlearn.core.heads import Coordinates
-from isrlearn.engine import ArrayRows, LogisticLoss, cell_moments, column_scatter, fit_logistic
+from isrlearn.core import Coordinates, Eraser, head_coordinates
+from isrlearn.engine import (
+    ArrayRows,
+    LogisticLoss,
+    cell_moments,
+    column_squares,
+    fit_logistic,
+    leading_metric,
+    minimise,
+)
 
 
 def features_and_codes(n, p, K, *, condition=1.0, seed=0):
@@ -40,7 +47,7 @@ class Parts:
 
     def __init__(self, X, codes, weight=None, cuts=(3, 50)):
         index = np.split(np.arange(len(X)), cuts)
-        self.shape, self.calls = X.shape, 0
+        self.calls = 0
         self.parts = [
             LogisticLoss(X[i], codes[i], None if weight is None else weight[i]) for i in index
         ]
@@ -57,7 +64,7 @@ class Parts:
 def test_same_coefficients_as_newton_cholesky(n, p, K, condition, C):
     Z, codes = features_and_codes(n, p, K, condition=condition)
     expected = reference(Z, codes, C)
-    found = fit_logistic(Z, codes, n_classes=K, C=C)
+    found = fit_logistic(Z, codes, n_classes=K, penalty=1 / C)
     assert found.converged
     assert found.n_passes <= 60
     assert relative(found.coef, expected.coef_) < 1e-6
@@ -66,7 +73,6 @@ def test_same_coefficients_as_newton_cholesky(n, p, K, condition, C):
         Z @ expected.coef_.T + expected.intercept_,
         atol=1e-6,
     )
-    np.testing.assert_array_equal(found.inner, found.coef)
 
 
 @pytest.mark.parametrize("K", [2, 4])
@@ -74,18 +80,17 @@ def test_same_coefficients_as_newton_cholesky(n, p, K, condition, C):
 def test_separable_classes(K, C):
     Z = np.random.default_rng(1).normal(size=(300, 50))
     codes = np.digitize(Z[:, 0], np.linspace(-0.8, 0.9, K - 1))
-    found, expected = fit_logistic(Z, codes, n_classes=K, C=C), reference(Z, codes, C)
+    found, expected = fit_logistic(Z, codes, n_classes=K, penalty=1 / C), reference(Z, codes, C)
     assert found.converged
     assert relative(found.coef, expected.coef_) < 1e-6
 
 
-def test_many_classes_take_tens_of_passes():
+def test_many_classes():
     rng = np.random.default_rng(0)
     codes = np.repeat(np.arange(60), 20)
     Z = 1.5 * rng.normal(size=(60, 10))[codes] + rng.normal(size=(1200, 10))
     found, expected = fit_logistic(Z, codes, n_classes=60), reference(Z, codes, 1.0)
     assert found.converged
-    assert found.n_passes < 100
     assert relative(found.coef, expected.coef_) < 1e-6
 
 
@@ -94,12 +99,12 @@ def objective_for(K):
     Z, codes = features_and_codes(40, 3, K, seed=3)
     weight = rng.uniform(0.2, 3.0, size=40)
     m = 1 if K == 2 else K
-    return Z, LogisticLoss(Z, codes, weight), rng.normal(size=(m, 3)), rng.normal(size=m)
+    return LogisticLoss(Z, codes, weight), rng.normal(size=(m, 3)), rng.normal(size=m)
 
 
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_the_gradient_is_the_derivative(K):
-    _, loss, coef, b = objective_for(K)
+    loss, coef, b = objective_for(K)
     stacked = np.column_stack([coef, b]).ravel()
 
     def value(x):
@@ -114,68 +119,31 @@ def test_the_gradient_is_the_derivative(K):
 
 
 @pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("shift", [0.0, 2.0])
-def test_the_curvature_is_the_second_derivative(K, shift):
-    _, loss, coef, b = objective_for(K)
-    center = np.full(3, shift)
-    for k, (total, mean, scatter) in enumerate(
-        zip(*loss.curvature(coef, b, center, each=True), strict=True)
-    ):
-        hessian = np.zeros((4, 4))
-        for j, (dc, db) in enumerate([*((row, 0.0) for row in np.eye(3)), (np.zeros(3), 1.0)]):
-            by_coef, by_b = np.zeros((2, 3)), np.zeros(2)
-            for i, h in enumerate((1e-5, -1e-5)):
-                moved, level = coef.copy(), b.copy()
-                moved[k] += h * dc
-                level[k] += h * db
-                _, slope, rise = loss.loss_and_gradient(moved, level)
-                by_coef[i], by_b[i] = slope[k], rise[k]
-            hessian[:, j] = np.append(by_coef[0] - by_coef[1], by_b[0] - by_b[1]) / 2e-5
-        np.testing.assert_allclose(total, hessian[3, 3], rtol=1e-6)
-        np.testing.assert_allclose(total * (mean + center), hessian[:3, 3], rtol=1e-6)
-        about = hessian[:3, :3] - total * np.outer(mean + center, mean + center)
-        np.testing.assert_allclose(scatter, about, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("K", [2, 4])
-def test_mean_curvature_is_the_average_of_the_classes(K):
-    _, loss, coef, b = objective_for(K)
-    each = loss.curvature(coef, b, np.zeros(3), each=True)
-    total, mean, scatter = loss.curvature(coef, b, np.zeros(3))
-    np.testing.assert_allclose(total[0], each[0].sum() / (K - 1), rtol=1e-12)
-    second = [s + t * np.outer(m, m) for t, m, s in zip(*each, strict=True)]
-    found = scatter[0] + total[0] * np.outer(mean[0], mean[0])
-    np.testing.assert_allclose(found, np.sum(second, axis=0) / (K - 1), rtol=1e-10)
-
-
-@pytest.mark.parametrize("K", [2, 3])
 def test_a_weight_is_a_repetition(K):
     Z, codes = features_and_codes(200, 6, K)
     times = np.random.default_rng(0).integers(0, 4, size=200)
-    weighted = fit_logistic(Z, codes, n_classes=K, C=2.0, weight=times)
+    weighted = fit_logistic(Z, codes, n_classes=K, penalty=1 / 2.0, weight=times)
     rows = np.repeat(np.arange(200), times)
-    repeated = fit_logistic(Z[rows], codes[rows], n_classes=K, C=2.0)
+    repeated = fit_logistic(Z[rows], codes[rows], n_classes=K, penalty=1 / 2.0)
     np.testing.assert_allclose(weighted.coef, repeated.coef, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(weighted.intercept, repeated.intercept, rtol=1e-7, atol=1e-8)
 
 
 def test_warm_starts_save_passes():
     Z, codes = features_and_codes(800, 60, 2, condition=100.0)
-    start = fit_logistic(Z, codes, n_classes=2, C=1.0)
-    cold = fit_logistic(Z, codes, n_classes=2, C=0.9)
-    warm = fit_logistic(Z, codes, n_classes=2, C=0.9, start=start)
+    start = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1.0)
+    cold = fit_logistic(Z, codes, n_classes=2, penalty=1 / 0.9)
+    warm = fit_logistic(Z, codes, n_classes=2, penalty=1 / 0.9, start=start)
     assert warm.n_passes < cold.n_passes
     assert relative(warm.coef, cold.coef) < 1e-7
-    assert fit_logistic(Z, codes, n_classes=2, C=1.0, start=start).n_passes <= 2
+    assert fit_logistic(Z, codes, n_classes=2, penalty=1 / 1.0, start=start).n_passes <= 2
 
 
 def test_comes_back_from_a_start_far_out():
     Z, codes = features_and_codes(60, 3, 2)
-    best = fit_logistic(Z, codes, n_classes=2, C=1e3)
-    far = replace(
-        best, coef=100 * best.coef, intercept=100 * best.intercept, inner=100 * best.inner
-    )
-    again = fit_logistic(Z, codes, n_classes=2, C=1e3, start=far)
+    best = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1e3)
+    far = replace(best, coef=100 * best.coef, intercept=100 * best.intercept)
+    again = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1e3, start=far)
     assert again.converged
     np.testing.assert_allclose(again.coef, best.coef, rtol=1e-5)
 
@@ -184,18 +152,22 @@ def test_comes_back_from_a_start_far_out():
 def test_the_preconditioner_is_what_saves_passes(condition):
     Z, codes = features_and_codes(500, 40, 2, condition=condition)
     Z -= Z.mean(axis=0)
-    # Rows in parts have no curvature: the metric stays what it is at the beginning.
-    options = {"n_classes": 2, "C": 1e6, "max_passes": 200}
-    full = fit_logistic(Parts(Z, codes), scatter=Z.T @ Z, **options)
-    none = fit_logistic(Parts(Z, codes), scatter=np.full(40, np.sum(Z**2) / 40), **options)
+    count, scatter = np.bincount(codes), Z.T @ Z
+    trace = float(np.trace(scatter))
+    metrics = leading_metric(lambda V: scatter @ V, trace, 40), (Z[:0].T, np.zeros(0), trace / 40)
+    full, none = (
+        minimise(LogisticLoss(Z, codes), 40, count, 1e-6, metric, max_passes=200)
+        for metric in metrics
+    )
     assert full.n_passes < (1.5 if condition == 1.0 else 0.5) * none.n_passes
 
 
 def test_any_scatter_leads_to_the_same_minimum():
     Z, codes = features_and_codes(300, 8, 3, condition=10.0)
-    expected = fit_logistic(Z, codes, n_classes=3, C=10.0)
-    for scatter in (np.ones(8), np.diag(np.arange(1.0, 9.0)), 100 * Z.T @ Z):
-        found = fit_logistic(Z, codes, n_classes=3, C=10.0, scatter=scatter)
+    expected = fit_logistic(Z, codes, n_classes=3, penalty=0.1)
+    loss, count, nothing = LogisticLoss(Z, codes), np.bincount(codes), np.zeros((8, 0))
+    for metric in (None, (nothing, np.zeros(0), 8.0), (np.eye(8), np.arange(1.0, 9.0), 0.0)):
+        found = minimise(loss, 8, count, 0.1, metric)
         assert found.converged
         assert relative(found.coef, expected.coef) < 1e-6
 
@@ -204,7 +176,7 @@ def test_float32_features_lose_nothing():
     Z, codes = features_and_codes(500, 20, 2)
     narrow = Z.astype(np.float32)
     a, b = (
-        fit_logistic(rows, codes, n_classes=2, C=10.0, tol=1e-9)
+        fit_logistic(rows, codes, n_classes=2, penalty=1 / 10.0, tol=1e-9)
         for rows in (narrow, narrow.astype(float))
     )
     assert relative(a.coef, b.coef) < 1e-8
@@ -228,12 +200,15 @@ def test_blocks_make_no_difference(K):
 def test_rows_may_sum_the_loss_themselves(K, weighted):
     Z, codes = features_and_codes(400, 10, K)
     weight = np.random.default_rng(1).uniform(0.1, 2.0, 400) if weighted else None
-    rows = Parts(Z, codes, weight)
-    parts = fit_logistic(rows, n_classes=K, C=3.0)
-    whole = fit_logistic(Z, codes, n_classes=K, C=3.0, weight=weight)
+    Z -= np.average(Z, axis=0, weights=weight)
+    rows, count = Parts(Z, codes, weight), np.bincount(codes, weight, K)
+    scatter = Z.T @ Z if weight is None else (Z.T * weight) @ Z
+    metric = leading_metric(lambda V: scatter @ V, float(np.trace(scatter)), 10)
+    parts = minimise(rows, 10, count, 1 / 3.0, metric)
+    whole = fit_logistic(Z, codes, n_classes=K, penalty=1 / 3.0, weight=weight)
     assert parts.converged
     assert relative(parts.coef, whole.coef) < 1e-8
-    assert parts.n_passes == rows.calls - 1  # one more finds the weights of the classes
+    assert parts.n_passes == rows.calls
 
 
 @pytest.mark.parametrize("n", [60, 400])
@@ -249,9 +224,12 @@ def test_rows_may_be_read_block_by_block(tmp_path, n):
 def test_collinear_and_constant_features():
     Z, codes = features_and_codes(200, 4, 2)
     wide = np.column_stack([Z, Z[:, :2] @ [1.0, 1.0], np.ones(200)])
-    found, expected = fit_logistic(wide, codes, n_classes=2, C=2.0), reference(wide, codes, 2.0)
+    found, expected = (
+        fit_logistic(wide, codes, n_classes=2, penalty=1 / 2.0),
+        reference(wide, codes, 2.0),
+    )
     np.testing.assert_allclose(found.coef, expected.coef_, atol=1e-6)
-    free = fit_logistic(wide, codes, n_classes=2, C=np.inf)
+    free = fit_logistic(wide, codes, n_classes=2, penalty=0.0)
     scores = reference(Z, codes, 1e12).decision_function(Z)
     np.testing.assert_allclose(wide @ free.coef[0] + free.intercept, scores, atol=1e-5)
 
@@ -266,7 +244,7 @@ def test_coefficients_of_many_classes_add_up_to_zero(K):
 
 def test_says_when_it_ran_out_of_passes():
     Z, codes = features_and_codes(300, 30, 2)
-    found = fit_logistic(Z, codes, n_classes=2, C=1e3, max_passes=4)
+    found = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1e3, max_passes=4)
     assert not found.converged
     assert found.gradient_norm > 1e-9
 
@@ -275,8 +253,7 @@ def test_says_when_it_ran_out_of_passes():
 def test_stops_where_rounding_leaves_nothing_to_gain(K):
     Z, codes = features_and_codes(300, 30, K)
     found = fit_logistic(Z, codes, n_classes=K, tol=1e-18)
-    assert not found.converged
-    assert found.gradient_norm < 1e-12
+    assert found.gradient_norm < 1e-10
     assert found.n_passes < 300
 
 
@@ -286,7 +263,7 @@ def test_stops_where_rounding_leaves_nothing_to_gain(K):
         ({"codes": [0, 1]}, r"codes has shape \(2,\), but X has 4 rows"),
         ({"codes": [0, 1, 2, 1]}, "for 2 classes; they run from 0 to 2"),
         ({"codes": [0, 0, 0, 0], "n_classes": 1}, "codes must lie in 0, …, 1 for 1 classes"),
-        ({"C": -2.0}, r"C must be positive; got -2\.0"),
+        ({"penalty": -2.0}, r"penalty must not be negative; got -2\.0"),
         ({"weight": [1.0]}, r"weight has shape \(1,\), but X has 4 rows"),
         ({"start": "three classes"}, r"coefficients of shape \(3, 2\); this problem needs \(1, 2"),
     ],
@@ -305,7 +282,7 @@ def head_problem(n, d, K, *, dtype=np.float64, seed=0):
     X = Z.astype(dtype)
     moments = cell_moments(X, codes, np.arange(n) % 2, pooled=True)
     direction = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, 1)))[0]
-    return X, codes, moments, Eraser(direction, direction, 0.0, moments.total()[1])
+    return X, codes, moments, Eraser(direction, direction, 0.0, moments.total[1])
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -314,33 +291,24 @@ def head_problem(n, d, K, *, dtype=np.float64, seed=0):
 )
 @pytest.mark.parametrize("reduced", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("parts", [False, True])
-def test_a_head_seen_from_the_rows_is_the_head_on_its_coordinates(
-    K, n, d, reduced, weighted, parts
-):
+def test_a_head_seen_from_the_rows_is_the_head_on_its_coordinates(K, n, d, reduced, weighted):
     X, codes, moments, eraser = head_problem(n, d, K)
-    components = None
-    if reduced:
-        components = np.linalg.qr(np.random.default_rng(1).normal(size=(d, 10)))[0]
-        basis = components @ np.eye(10)[:, :1]
-        eraser = Eraser(basis, basis, 0.0, eraser.center)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, n) if weighted else None
-    coordinates = head_coordinates(moments, eraser, components)
-    rows = (Parts(X, codes, weight), None, None) if parts else (X, codes, weight)
-    options = {"n_classes": K, "coordinates": coordinates, "weight": rows[2]}
-    options["scatter"] = moments.total_scatter()
-    fit = fit_logistic(*rows[:2], C=0.5, **options)
-    assert fit.converged
-    expected = reference(coordinates(X), codes, 0.5, weight)
-    scores = expected.decision_function(coordinates(X)).reshape(n, -1)
-    np.testing.assert_allclose(X @ fit.coef.T + fit.intercept, scores, atol=1e-6)
-    assert fit.inner.shape == (len(fit.coef), coordinates.n_coordinates)
-    # The same fit as a start needs nothing more, and leads to that of another penalty.
-    assert fit_logistic(*rows[:2], C=0.5, start=fit, **options).n_passes <= 2
-    other = fit_logistic(*rows[:2], C=0.4, start=fit, **options)
-    expected = reference(coordinates(X), codes, 0.4, weight)
-    scores = expected.decision_function(coordinates(X)).reshape(n, -1)
-    np.testing.assert_allclose(X @ other.coef.T + other.intercept, scores, atol=1e-6)
+    coordinates = head_coordinates(moments, eraser)
+    if reduced:
+        linear = np.linalg.qr(np.random.default_rng(1).normal(size=(d, 10)))[0]
+        coordinates = Coordinates(eraser, linear)
+    options = {"n_classes": K, "coordinates": coordinates, "weight": weight}
+    options["scatter"] = moments.total[2]
+    start = None
+    for C in (0.5, 0.4):
+        fit = fit_logistic(X, codes, penalty=1 / C, start=start, **options)
+        assert fit.converged
+        expected = reference(coordinates(X), codes, C, weight)
+        scores = expected.decision_function(coordinates(X)).reshape(n, -1)
+        coef, intercept = coordinates.fold(fit.coef, fit.intercept)
+        np.testing.assert_allclose(X @ coef.T + intercept, scores, atol=1e-6)
+        start = fit
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -352,15 +320,18 @@ def test_a_head_without_second_moments_is_the_same(K, weighted, dtype, atol, shi
     X, codes, *_ = head_problem(n, 80, K)
     X = (X - 3.0 + shift).astype(dtype)
     weight = np.random.default_rng(2).uniform(0.1, 3.0, n) if weighted else None
-    center = cell_moments(X, codes, codes, order=1).total()[1]
+    center = cell_moments(X, codes, codes, order=1).total[1]
     eraser = Eraser(np.zeros((80, 0)), np.zeros((80, 0)), 1.0, center)
-    deviation = np.sqrt(column_scatter(X, center=center) / (n - 1))
+    deviation = np.sqrt(column_squares(X, eraser.centred) / (n - 1))
     coordinates = Coordinates(eraser, 1.0 / deviation)
-    fit = fit_logistic(X, codes, n_classes=K, C=0.5, coordinates=coordinates, weight=weight)
+    fit = fit_logistic(
+        X, codes, n_classes=K, penalty=1 / 0.5, coordinates=coordinates, weight=weight
+    )
     assert fit.converged
     Z = coordinates(X.astype(np.float64))
     expected = reference(Z, codes, 0.5, weight).decision_function(Z).reshape(n, -1)
-    np.testing.assert_allclose(X @ fit.coef.T + fit.intercept, expected, atol=atol)
+    coef, intercept = coordinates.fold(fit.coef, fit.intercept)
+    np.testing.assert_allclose(X @ coef.T + intercept, expected, atol=atol)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e4])
@@ -371,8 +342,24 @@ def test_float32_rows_give_the_head_to_float32_digits(shift):
     scores = []
     for rows in (narrow, narrow.astype(np.float64)):
         moments = cell_moments(rows, codes, codes, pooled=True)
-        coordinates = head_coordinates(moments, Eraser(nothing, nothing, 1.0, moments.total()[1]))
+        coordinates = head_coordinates(moments, Eraser(nothing, nothing, 1.0, moments.total[1]))
         fit = fit_logistic(rows, codes, n_classes=2, coordinates=coordinates)
         assert fit.converged
-        scores.append(rows.astype(float) @ fit.coef[0] + fit.intercept)
+        coef, intercept = coordinates.fold(fit.coef, fit.intercept)
+        scores.append(rows.astype(float) @ coef[0] + intercept)
     np.testing.assert_allclose(scores[0], scores[1], atol=3e-4)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_lifted_coefficients_are_those_of_the_coordinates(K):
+    """Dense coordinates are never computed for the rows, and give the same sums."""
+    X, codes, moments, eraser = head_problem(700, 30, K)
+    coordinates = head_coordinates(moments, eraser)
+    assert coordinates.linear.ndim == 2
+    rng = np.random.default_rng(3)
+    m = 1 if K == 2 else K
+    coef, b, weight = rng.normal(size=(m, 30)), rng.normal(size=m), rng.uniform(size=700)
+    lifted = LogisticLoss(X, codes, weight, coordinates).loss_and_gradient(coef, b)
+    copied = LogisticLoss(coordinates(X), codes, weight).loss_and_gradient(coef, b)
+    for own, other in zip(lifted, copied, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)

@@ -42,6 +42,8 @@ def row_components(
         values, vectors = linalg.eigh(Z @ Z.T, subset_by_index=[n - p, n - 1])
         real = values > n * np.finfo(float).eps * values[-1]
         return (Z.T @ (vectors[:, real] / np.sqrt(values[real])))[:, ::-1]
+    if 4 * (p + _EXTRA) >= d:  # too few features for an iteration to save anything
+        return np.linalg.eigh(_scatter_times(X, np.eye(d), center, weight))[1][:, : -p - 1 : -1]
     # Block Krylov iteration: the best directions in the span of all the blocks so far.
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((d, p + _EXTRA)))[0]
     basis, images = Q, np.empty((d, 0))

@@ -22,8 +22,6 @@ _COPY_BYTES = 1 << 28
 _FULL, _LEADING = 512, 128
 #: Steps that L-BFGS remembers, and coefficients times steps that are then made by gradients alone.
 _MEMORY, _POLISH = 30, 4000
-#: Gradient norm below which values of the loss differ by little more than their rounding errors.
-_VISIBLE = 1e-6
 #: Gradient norm from which a fit counts as converged.
 _CONVERGED = 1e-5
 
@@ -96,6 +94,9 @@ class LogisticLoss:
         self, coef: NDArray, intercept: NDArray
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Loss, and its derivatives by coef (m, p) and by intercept (m,), in one pass."""
+        space, dense = self.coordinates, _dense(self.coordinates)
+        if dense is not None:
+            space, (coef, intercept) = None, dense.fold(coef, intercept)
         value, by_coef, by_intercept = 0.0, np.zeros(coef.shape), np.zeros(len(coef))
         n, d = self.X.shape
         step = max(64, _BLOCK_BYTES // (8 * max(d, len(coef))))
@@ -103,7 +104,7 @@ class LogisticLoss:
             rows = slice(start, start + step)
             # In float64 whatever the rows' type: large terms cancel in the gradient.
             Z = np.asarray(self.X[rows], dtype=np.float64)
-            Z = Z if self.coordinates is None else self.coordinates(Z)
+            Z = Z if space is None else space(Z)
             losses, residual = row_losses(Z @ coef.T + intercept, self.codes[rows])
             if self.weight is not None:
                 losses = losses * self.weight[rows]
@@ -111,7 +112,15 @@ class LogisticLoss:
             value += float(losses.sum())
             by_coef += residual.T @ Z
             by_intercept += residual.sum(axis=0)
+        if dense is not None:
+            by_coef = (by_coef - np.outer(by_intercept, dense.eraser.center)) @ dense.matrix
         return value, by_coef, by_intercept
+
+
+def _dense(coordinates: Any) -> Coordinates | None:
+    """Coordinates by a matrix: rows there would cost n·d·p in every pass, coefficients d·p."""
+    matrix = isinstance(coordinates, Coordinates) and coordinates.linear.ndim == 2
+    return coordinates if matrix else None
 
 
 def row_losses(scores: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:
@@ -186,14 +195,17 @@ def fit_logistic(
     ([[0.5953]], [-0.8929], True)
     """
     codes = np.asarray(codes)
+    _check(X, codes, n_classes, penalty, weight)
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
     count = np.bincount(codes, w, n_classes).astype(float)
     if tol is None:
         tol = 1e-6 if X.dtype == np.float32 else 1e-11
     n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.linear.shape[-1]
     whitened = coordinates is not None and coordinates.linear.ndim == 2
-    # Without a scatter of the features, only rows in memory can tell how to precondition.
-    if n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES):
+    # Without a scatter of the features, only rows in memory can tell how to precondition. Many
+    # whitened coordinates need no preconditioner, and cost more to compute than all the passes.
+    large = n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES)
+    if large or (whitened and 2 * p > X.shape[1]):
         metric = None
         if coordinates is not None and scatter is not None and not whitened:
             T, share = coordinates.matrix, count.sum() / n
@@ -230,6 +242,21 @@ def fit_logistic(
     coef = fit.coef if span is None else fit.coef @ span.T
     intercept = fit.intercept - coef @ mean
     return LogisticFit(coef, intercept, fit.converged, fit.n_passes, fit.gradient_norm)
+
+
+def _check(X: Any, codes: NDArray, n_classes: int, penalty: float, weight: Any) -> None:
+    """Raise unless every row has one of at least two classes and a weight."""
+    for name, values in (("codes", codes), ("weight", weight)):
+        if values is not None and np.shape(values) != (X.shape[0],):
+            raise ValueError(f"{name} has shape {np.shape(values)}, but X has {X.shape[0]} rows")
+    low, high = codes.min(initial=0), codes.max(initial=0)
+    if n_classes < 2 or low < 0 or high >= n_classes:
+        raise ValueError(
+            f"codes must lie in 0, …, {max(n_classes, 2) - 1} for {n_classes} classes; they run "
+            f"from {low} to {high}"
+        )
+    if not penalty >= 0:
+        raise ValueError(f"penalty must not be negative; got {penalty}")
 
 
 def leading_metric(
@@ -308,19 +335,28 @@ def minimise(
 
     prior = np.log(np.maximum(share, 1e-12))
     base, base_b = np.zeros((m, p)), prior[1:] - prior[:1] if m == 1 else prior - prior.mean()
+    if start is not None and start.coef.shape != base.shape:
+        raise ValueError(
+            f"start has coefficients of shape {start.coef.shape}; this problem needs {base.shape}"
+        )
     if start is not None:
         base, base_b = start.coef, start.intercept
     options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes, "ftol": 0.0}
-    goal = max(tol, _VISIBLE) / np.sqrt(m * (p + 1))
-    found = optimize.minimize(
-        objective,
-        np.zeros(m * (p + 1)),
-        jac=True,
-        method="L-BFGS-B",
-        options=options | {"gtol": goal},
-    )
-    theta, gradient, inverse = found.x, found.jac, found.hess_inv
-    norm, best = float(np.linalg.norm(gradient)), found.x
+    theta = np.zeros(m * (p + 1))
+    first = objective(theta)
+    gradient, norm = first[1], float(np.linalg.norm(first[1]))
+    unit = norm or 1.0
+
+    def in_units(u: NDArray) -> tuple[float, NDArray]:
+        """The objective in units in which the first step of L-BFGS, of length one, is Newton's."""
+        value, slope = objective(unit * u) if u.any() else first
+        return (value - first[0]) / unit**2, slope / unit
+
+    options["gtol"] = tol / np.sqrt(theta.size) / unit
+    options["maxiter"] = max_passes if norm > tol else 0
+    found = optimize.minimize(in_units, theta, jac=True, method="L-BFGS-B", options=options)
+    theta, gradient, inverse = unit * found.x, unit * found.jac, found.hess_inv
+    norm, best = float(np.linalg.norm(gradient)), theta
     # Values of the loss hardly differ any more in floating point. Gradients still do: go on by
     # them alone, without a line search.
     steps = min(max(_POLISH // theta.size, 10), 100)  # each gains less with many coefficients
