@@ -138,8 +138,7 @@ def _add(
     def callback(out: Path | None, as_json: bool, **given: Any) -> None:
         from isrlearn.paper.figures import require_matplotlib
 
-        context = click.get_current_context()
-        folder, command = out or Path("isr-bench") / name, _command_line(context)
+        folder, command = out or Path("isr-bench") / name, _command_line()
         running = {option: given.pop(option) for option in _RUNNING if option in given}
         writing = {option: given.pop(option) for option in ("figures",) if option in given}
         if writing.get("figures"):
@@ -158,15 +157,16 @@ def _add(
             first, n = result.failures[0], len(result.failures)
             where = f"{first.key.method} on {first.key.dataset}, seed {first.key.seed}"
             click.echo(f"isr: {n} cells failed; first {where}: {first.message}", err=True)
-            context.exit(1)
+            click.get_current_context().exit(1)
 
     callback.__doc__ = f"{summary}\n\nExample: isr bench {name} {example}"
     out = option("--out", type=FOLDER, help=f"Folder to write to. [default: isr-bench/{name}]")
     bench.command(name)(options(*declared, out, JSON)(callback))
 
 
-def _command_line(context: click.Context) -> str:
+def _command_line() -> str:
     """The command that gives the same result again, without the options that do not change it."""
+    context = click.get_current_context()
     words = ["isr", "bench", str(context.info_name)]
     for parameter in context.command.params:
         name = str(parameter.name)
@@ -188,14 +188,8 @@ def _command_line(context: click.Context) -> str:
 @option("--repeats", type=IntRange(1), default=20, help="Random models per number.")
 @option("--out", type=FOLDER, help="Folder to write to.")
 @JSON
-@click.pass_context
 def theory(
-    context: click.Context,
-    spurious: tuple[int, ...],
-    classes: tuple[int, ...],
-    repeats: int,
-    out: Path | None,
-    as_json: bool,
+    spurious: Sequence[int], classes: Sequence[int], repeats: int, out: Path | None, as_json: bool
 ) -> None:
     """Environments each algorithm needs, measured with exact moments, beside the bound.
 
@@ -205,9 +199,8 @@ def theory(
 
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
-        measured.write_complexity(found, out, _command_line(context), n_repeats=repeats)
-    record = [asdict(each) for each in found]
-    show(record, [measured.complexity_table(found).rich()], as_json)
+        measured.write_complexity(found, out, _command_line(), n_repeats=repeats)
+    show([asdict(each) for each in found], [measured.complexity_table(found).rich()], as_json)
 
 
 _add(_synthetic, COMPARED, "linear-unit-tests", "--seeds 5", "Errors on Example-2, 2s, 3 to 3s'.")

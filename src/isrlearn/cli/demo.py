@@ -143,11 +143,11 @@ def spread(results: Sequence[Demonstration]) -> dict[str, dict[str, dict[str, fl
     """
     from statistics import fmean, stdev
 
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for model in MODELS:
-        scores = {s: [getattr(getattr(r, model), s) for r in results] for s in SCORES}
-        found[model] = {s: {"mean": fmean(v), "std": stdev(v)} for s, v in scores.items()}
-    return found
+    def summary(model: str, score: str) -> dict[str, float]:
+        values = [getattr(getattr(result, model), score) for result in results]
+        return {"mean": fmean(values), "std": stdev(values)}
+
+    return {model: {score: summary(model, score) for score in SCORES} for model in MODELS}
 
 
 def _logistic(X: NDArray, y: NDArray) -> Any:
@@ -160,10 +160,8 @@ def _logistic(X: NDArray, y: NDArray) -> Any:
 
 
 def _paper_read(splits: Splits, change: Callable[[NDArray], NDArray]) -> float:
-    """Test accuracy of a linear model that predicts the paper from changed pixels.
-
-    It learns from the validation images. The removal makes the means of the training images
-    equal, so a model trained on those would find nothing and flatter us.
-    """
+    """Test accuracy of a linear model that predicts the paper from changed pixels."""
+    # It learns from validation images: the removal makes the means of the training images equal,
+    # so a model trained on those would find nothing and flatter us.
     reader = _logistic(change(splits.validation.X), splits.validation.environments)
     return float(reader.score(change(splits.test.X), splits.test.environments))

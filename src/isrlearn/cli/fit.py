@@ -117,13 +117,14 @@ def fit(
 
     Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
-    from isrlearn.cli.models import check_report, report_on
+    from isrlearn.cli.models import report_on
     from isrlearn.io import read_table, save
+    from isrlearn.io.errors import optional
 
     _check_usage()
     tables.check_outputs()
     if report is not None:
-        check_report()
+        optional("jinja2", "a report", "report")  # now, before the work is done
     names: dict[str, Any] = {"label": label, "environment": environment}
     rest: dict[str, Any] = {"features": features, "labels": labels}
     with working(f"Reading {table}"):
@@ -205,7 +206,12 @@ def fit_table(
     chosen, rows = parameters(kind, task, settings), tables.data_of(table)
     found = None
     if engine == "dask":
-        estimator = _fit_by_dask(kind(**chosen), table, columns, scheduler)
+        from isrlearn.dask import client_of, fit
+
+        path, names = table.path.absolute(), table.feature_names
+        label, environment = columns["label"], columns["environment"]
+        with client_of(scheduler):
+            estimator = fit(kind(**chosen), [path], label, environments=environment, features=names)
     elif search or validation is not None:
         held = None if validation is None else tables.data_of(validation)
         found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
@@ -246,18 +252,6 @@ def parameters(kind: Any, task: str, settings: Mapping[str, Any]) -> dict[str, A
         if given.get(name) == "none":
             given[name] = None
     return given
-
-
-def _fit_by_dask(
-    estimator: Any, table: Table, columns: Mapping[str, str], scheduler: str | None
-) -> Any:
-    """The estimator, fitted on the file of a table in parts."""
-    from isrlearn.dask import client_of, fit
-
-    path, names = table.path.absolute(), table.feature_names
-    label, environment = columns["label"], columns["environment"]
-    with client_of(scheduler):
-        return fit(estimator, [path], label, environments=environment, features=names)
 
 
 def _paragraphs(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,8 +189,10 @@ def report(
 
     Example: isr report model.isr test.csv --train train.csv --out report.html
     """
+    from isrlearn.io.errors import optional
+
     tables.check_outputs()
-    check_report()
+    optional("jinja2", "a report", "report")
     with working(f"Examining {table}"):
         saved = tables.read_predictor(model)
         rows, fitted = tables.labelled_table_for(saved, table, **columns), None
@@ -204,12 +205,6 @@ def report(
     if found.evidence.kind == "table":
         lines.insert(1, "Give the training table with --train to see what the removal changed.")
     show({**found.to_dict(), "out": str(out)}, lines, as_json)
-
-
-def check_report() -> None:
-    """Raise now if a page could not be written later, after the work is done."""
-    if find_spec("jinja2") is None:
-        raise ImportError('a report needs jinja2: pip install "isrlearn[report]"', name="jinja2")
 
 
 def report_on(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
 
 from isrlearn.datasets import EnvironmentData, Splits
+from isrlearn.paper.figures import require_matplotlib
 
 _BINS = 5  # rows of a page whose target is a number
 _MOST = 400  # points of one cell
@@ -32,30 +35,24 @@ def sample_page(
     >>> sample_page(load_digits_on_paper(), "Digits on paper", "png")[1:4]
     b'PNG'
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'isrlearn[plot]'") from None
-    train = splits.train
+    Figure, rc_context = require_matplotlib()
+    train, rng = splits.train, np.random.default_rng(random_state)
     names, labels = np.unique(train.environments), _rows(train.y, regression)[0]
     images = train.X.ndim in (1, 4) or hasattr(train.truth, "image_shape")
-    draw = _image_drawer(np.random.default_rng(random_state)) if images else _point_drawer(train)
+    draw = partial(_draw_image, rng) if images else _point_drawer(train)
     shape = len(labels), len(names)
     figure = Figure(figsize=(1.6 + 1.44 * shape[1], 1.1 + 0.86 * shape[0]), layout="constrained")
     figure.suptitle(title)
-    halves: Any = figure.subfigures(1, 2)
-    for half, what in zip(halves, ("train", "test"), strict=True):
+    for half, what in zip(figure.subfigures(1, 2), ("train", "test"), strict=True):
         half.suptitle(what)
         part = getattr(splits, what)
         axes, codes = half.subplots(*shape, squeeze=False), _rows(part.y, regression)[1]
         for k, e in np.ndindex(shape):
             members = np.flatnonzero((codes == k) & (part.environments == names[e]))
-            axis = axes[k, e]
+            axis, share = axes[k, e], len(members) / max(1, (codes == k).sum())
             axis.set(xticks=[], yticks=[])
             if len(members):
                 draw(axis, part, members)
-            share = len(members) / max(1, (codes == k).sum())
             axis.set_xlabel(f"{share:.1%}" if 0 < share < 0.1 else f"{share:.0%}", fontsize=7)
             if k == 0:
                 axis.set_title(str(names[e]).replace(" ", "\n"), fontsize=7)
@@ -77,38 +74,31 @@ def _rows(y: NDArray, regression: bool) -> tuple[list[str], NDArray[np.intp]]:
     return names, np.clip(np.searchsorted(edges, y, side="right") - 1, 0, _BINS - 1)
 
 
-def _image_drawer(rng: np.random.Generator) -> Callable[..., None]:
-    """A function that draws one of the images of a cell."""
-
-    def draw(axis: Any, data: EnvironmentData, members: NDArray[np.intp]) -> None:
-        axis.imshow(_image(data, int(rng.choice(members))), interpolation="nearest")
-
-    return draw
-
-
 def _point_drawer(train: EnvironmentData) -> Callable[..., None]:
     """A function that draws the samples of a cell along the first principal components."""
-    centre = train.X.mean(axis=0)
-    directions = np.linalg.svd(train.X[:5000] - centre, full_matrices=False)[2][:2].T
-    limit = 1.05 * np.abs((train.X - centre) @ directions).max()
+    pca = PCA(2, svd_solver="full").fit(train.X[:5000])
+    limit = 1.05 * np.abs(pca.transform(train.X)).max()
 
     def draw(axis: Any, data: EnvironmentData, members: NDArray[np.intp]) -> None:
-        axis.scatter(*((data.X[members[:_MOST]] - centre) @ directions).T, s=3, alpha=0.5)
+        axis.scatter(*pca.transform(data.X[members[:_MOST]]).T, s=3, alpha=0.5)
         axis.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
 
     return draw
 
 
-def _image(data: EnvironmentData, row: int) -> Any:
-    """One sample as matplotlib draws it: (height, width, 3) in [0, 1]."""
+def _draw_image(
+    rng: np.random.Generator, axis: Any, data: EnvironmentData, members: NDArray[np.intp]
+) -> None:
+    """Draw one of the images of a cell."""
+    image = data.X[rng.choice(members)]
     if data.X.ndim == 1:
-        try:
-            from PIL import Image
-        except ImportError:
-            raise ImportError("images are read by Pillow: pip install pillow") from None
-        with Image.open(data.X[row]) as image:
-            return np.asarray(image.convert("RGB").resize((64, 64))) / 255
-    if data.X.ndim == 4:
-        image = np.moveaxis(data.X[row], 0, -1)
-        return image if image.dtype == np.uint8 else image.clip(0, 1)
-    return data.X[row].reshape(data.truth.image_shape).clip(0, 1)
+        # Pillow comes with matplotlib.
+        from PIL import Image
+
+        with Image.open(image) as file:
+            image = np.asarray(file.convert("RGB").resize((64, 64)))
+    elif data.X.ndim == 4:
+        image = np.moveaxis(image, 0, -1)
+    else:
+        image = image.reshape(data.truth.image_shape)
+    axis.imshow(image if image.dtype == np.uint8 else image.clip(0, 1), interpolation="nearest")
