@@ -9,18 +9,7 @@ from click.testing import CliRunner
 
 from isrlearn.cli.bench import bench
 
-QUICK = [
-    "--jobs",
-    "1",
-    "--draws",
-    "1",
-    "--datasets",
-    "digits-on-paper",
-    "--methods",
-    "plain",
-    "--labels",
-    "100",
-]
+QUICK = ["--jobs=1", "--draws=1", "--datasets=digits-on-paper", "--methods=plain", "--labels=100"]
 
 
 @pytest.fixture

@@ -31,9 +31,9 @@ _SUMMARIES = {
 def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> None:
     """Print a result: as JSON for programs, otherwise as tables and sentences."""
     if as_json:
-        # Twice, because JSON has no NaN: it is read back as null.
-        text = json.dumps(record, default=lambda value: getattr(value, "tolist", value.__str__)())
-        click.echo(json.dumps(json.loads(text, parse_constant=lambda _: None), indent=2))
+        from isrlearn.io.model import as_json as plain
+
+        click.echo(json.dumps(plain(record), indent=2))
         return
     from rich.console import Console
 
@@ -62,6 +62,7 @@ def working(what: str, *, quietly: bool = False) -> Iterator[None]:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Write a warning as one line to standard error."""
     click.echo(f"isr: warning: {' '.join(str(message).split())}", err=True)
 
 
@@ -87,11 +88,10 @@ def table(
         collapse_padding=True,
         pad_edge=False,
     )
-    for i, name in enumerate(columns):
-        if i < n_left:
-            made.add_column(Text(name), overflow="fold")
-        else:
-            made.add_column(Text(name), justify="right", no_wrap=True)
+    for name in columns[:n_left]:
+        made.add_column(Text(name), overflow="fold")
+    for name in columns[n_left:]:
+        made.add_column(Text(name), justify="right", no_wrap=True)
     for row in rows:
         # Text, because a name from a file may look like markup.
         made.add_row(*(Text(printable(str(cell)).replace("\n", "?")) for cell in row))
@@ -101,15 +101,14 @@ def table(
 def groups(title: str, reports: Mapping[str, GroupReport]) -> list[RenderableType]:
     """Scores of the same groups in one or more reports, side by side, and their summaries."""
     first = next(iter(reports.values()))
-    by_class = first.groups[0].label is not None
-    trained = first.groups[0].n_train is not None
-    names = ["class", "environment"][not by_class :]
+    columns = {"class": "label", "environment": "environment", "n train": "n_train", "n": "n"}
+    # A regression has no classes, and the training groups may be unknown.
+    known = {k: v for k, v in columns.items() if getattr(first.groups[0], v) is not None}
     rows = []
     for i, group in enumerate(first.groups):
-        cells = [group.label, group.environment][not by_class :]
-        cells += [group.n_train] * trained + [group.n]
         scores = [report.groups[i] for report in reports.values()]
-        rows.append([*cells, *(f"{s.value:.3f} [{s.low:.2f}, {s.high:.2f}]" for s in scores)])
+        shown = [f"{s.value:.3f} [{s.low:.2f}, {s.high:.2f}]" for s in scores]
+        rows.append([*(getattr(group, v) for v in known.values()), *shown])
     records = [report.to_dict() for report in reports.values()]
     summaries = [
         [name, *(f"{record[key]:.3f}" for record in records)]
@@ -117,9 +116,8 @@ def groups(title: str, reports: Mapping[str, GroupReport]) -> list[RenderableTyp
         if records[0][key] is not None
     ]
     title = f"{title} [{100 * first.level:g}% interval]"
-    columns = [*names, *["n train"] * trained, "n", *reports]
     return [
-        table(title, columns, rows, n_left=len(names)),
+        table(title, [*known, *reports], rows, n_left=1 + ("class" in known)),
         table("Summary", [first.metric, *reports], summaries),
     ]
 

@@ -147,6 +147,7 @@ def _paragraphs(record: dict[str, Any]) -> list[RenderableType]:
 
 
 def _listed(pairs: Mapping[str, Any], separator: str) -> str:
+    """Names and values on one line."""
     return ", ".join(f"{name}{separator}{value}" for name, value in pairs.items())
 
 
