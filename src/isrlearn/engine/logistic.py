@@ -94,9 +94,11 @@ class LogisticLoss:
         self, coef: NDArray, intercept: NDArray
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Loss, and its derivatives by coef (m, p) and by intercept (m,), in one pass."""
-        space, dense = self.coordinates, _dense(self.coordinates)
-        if dense is not None:
-            space, (coef, intercept) = None, dense.fold(coef, intercept)
+        space, dense = self.coordinates, None
+        if isinstance(space, Coordinates) and space.linear.ndim == 2:
+            # Rows in these coordinates would cost n·d·p in every pass, coefficients cost d·p.
+            space, dense = None, space
+            coef, intercept = dense.fold(coef, intercept)
         value, by_coef, by_intercept = 0.0, np.zeros(coef.shape), np.zeros(len(coef))
         n, d = self.X.shape
         step = max(64, _BLOCK_BYTES // (8 * max(d, len(coef))))
@@ -115,12 +117,6 @@ class LogisticLoss:
         if dense is not None:
             by_coef = (by_coef - np.outer(by_intercept, dense.eraser.center)) @ dense.matrix
         return value, by_coef, by_intercept
-
-
-def _dense(coordinates: Any) -> Coordinates | None:
-    """Coordinates by a matrix: rows there would cost n·d·p in every pass, coefficients d·p."""
-    matrix = isinstance(coordinates, Coordinates) and coordinates.linear.ndim == 2
-    return coordinates if matrix else None
 
 
 def row_losses(scores: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:
@@ -195,8 +191,18 @@ def fit_logistic(
     ([[0.5953]], [-0.8929], True)
     """
     codes = np.asarray(codes)
-    _check(X, codes, n_classes, penalty, weight)
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
+    for name, values in (("codes", codes), ("weight", w)):
+        if values is not None and values.shape != (X.shape[0],):
+            raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows")
+    low, high = codes.min(initial=0), codes.max(initial=0)
+    if n_classes < 2 or low < 0 or high >= n_classes:
+        raise ValueError(
+            f"codes must lie in 0, …, {max(n_classes, 2) - 1} for {n_classes} classes; they run "
+            f"from {low} to {high}"
+        )
+    if not penalty >= 0:
+        raise ValueError(f"penalty must not be negative; got {penalty}")
     count = np.bincount(codes, w, n_classes).astype(float)
     if tol is None:
         tol = 1e-6 if X.dtype == np.float32 else 1e-11
@@ -242,21 +248,6 @@ def fit_logistic(
     coef = fit.coef if span is None else fit.coef @ span.T
     intercept = fit.intercept - coef @ mean
     return LogisticFit(coef, intercept, fit.converged, fit.n_passes, fit.gradient_norm)
-
-
-def _check(X: Any, codes: NDArray, n_classes: int, penalty: float, weight: Any) -> None:
-    """Raise unless every row has one of at least two classes and a weight."""
-    for name, values in (("codes", codes), ("weight", weight)):
-        if values is not None and np.shape(values) != (X.shape[0],):
-            raise ValueError(f"{name} has shape {np.shape(values)}, but X has {X.shape[0]} rows")
-    low, high = codes.min(initial=0), codes.max(initial=0)
-    if n_classes < 2 or low < 0 or high >= n_classes:
-        raise ValueError(
-            f"codes must lie in 0, …, {max(n_classes, 2) - 1} for {n_classes} classes; they run "
-            f"from {low} to {high}"
-        )
-    if not penalty >= 0:
-        raise ValueError(f"penalty must not be negative; got {penalty}")
 
 
 def leading_metric(
