@@ -22,8 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from isrlearn import ISRClassifier
-from isrlearn.core import fit_logistic
-from isrlearn.engine import cell_moments
+from isrlearn.engine import cell_moments, fit_logistic
 from isrlearn.paper.tables import Table
 
 #: Rows, features, classes, environments: Waterbirds, CelebA, MultiNLI, and a wide table's.
@@ -167,12 +166,12 @@ def _head_line(n: int, d: int, K: int, condition: float, repeats: int) -> list[s
     Z = (G * np.logspace(0, -np.log10(condition), d)) @ U + 0.5
     penalty = 1e-4
     exact = LogisticRegression(C=1 / penalty, solver="newton-cholesky", tol=1e-12, max_iter=500)
-    reached = fit_logistic(Z, y, penalty)
+    reached = fit_logistic(Z, y, n_classes=K, penalty=penalty)
     tol = max(_gradient(Z, y, reached, penalty), 1e-12)
     slow = LogisticRegression(C=1 / penalty, solver="lbfgs", tol=tol, max_iter=3_000)
     found = medians(
         {
-            "ours": lambda: fit_logistic(Z, y, penalty),
+            "ours": lambda: fit_logistic(Z, y, n_classes=K, penalty=penalty),
             "exact": lambda: exact.fit(Z, y),
             "lbfgs": lambda: slow.fit(Z, y),
         },

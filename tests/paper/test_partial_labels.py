@@ -63,7 +63,7 @@ def test_smaller_shares_are_parts_of_larger_ones():
 
 USABLE = {
     "all cells": ([0, 0, 1, 1], ["a", "b", "a", "b"], {}, []),
-    "one class": ([0, 0, 1, 1], ["a", "b", "a", "a"], {"condition_on": 0}, ["only 0 was compared"]),
+    "one class": ([0, 0, 1, 1], ["a", "b", "a", "a"], {}, ["class 1 was not compared"]),
 }
 
 

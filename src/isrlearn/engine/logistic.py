@@ -94,7 +94,8 @@ class LogisticLoss:
         self, coef: NDArray, intercept: NDArray
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Loss, and its derivatives by coef (m, p) and by intercept (m,), in one pass."""
-        space, dense = self.coordinates, None
+        space = self.coordinates
+        dense: Coordinates | None = None
         if isinstance(space, Coordinates) and space.linear.ndim == 2:
             # Rows in these coordinates would cost n·d·p in every pass, coefficients cost d·p.
             space, dense = None, space
@@ -105,7 +106,7 @@ class LogisticLoss:
         for start in range(0, n, step):
             rows = slice(start, start + step)
             # In float64 whatever the rows' type: large terms cancel in the gradient.
-            Z = np.asarray(self.X[rows], dtype=np.float64)
+            Z = np.ascontiguousarray(self.X[rows], dtype=np.float64)
             Z = Z if space is None else space(Z)
             losses, residual = row_losses(Z @ coef.T + intercept, self.codes[rows])
             if self.weight is not None:
@@ -222,7 +223,7 @@ def fit_logistic(
     Z = np.empty((n, p))
     for start_row in range(0, n, _BLOCK_ROWS):
         rows = slice(start_row, start_row + _BLOCK_ROWS)
-        block = np.asarray(X[rows], dtype=np.float64)
+        block = np.ascontiguousarray(X[rows], dtype=np.float64)
         Z[rows] = block if coordinates is None else coordinates(block)
     mean = np.zeros(p)
     if not whitened:
