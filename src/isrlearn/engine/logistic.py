@@ -98,8 +98,8 @@ class LogisticLoss:
         dense: Coordinates | None = None
         if isinstance(space, Coordinates) and space.linear.ndim == 2:
             # Rows in these coordinates would cost n·d·p in every pass, coefficients cost d·p.
-            space, dense = None, space
-            coef, intercept = dense.fold(coef, intercept)
+            dense = space
+            coef, intercept = space.fold(coef, intercept)
         value, by_coef, by_intercept = 0.0, np.zeros(coef.shape), np.zeros(len(coef))
         n, d = self.X.shape
         step = max(64, _BLOCK_BYTES // (8 * max(d, len(coef))))
@@ -107,7 +107,7 @@ class LogisticLoss:
             rows = slice(start, start + step)
             # In float64 whatever the rows' type: large terms cancel in the gradient.
             Z = np.ascontiguousarray(self.X[rows], dtype=np.float64)
-            Z = Z if space is None else space(Z)
+            Z = Z if space is None or dense is not None else space(Z)
             losses, residual = row_losses(Z @ coef.T + intercept, self.codes[rows])
             if self.weight is not None:
                 losses = losses * self.weight[rows]
