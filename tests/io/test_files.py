@@ -7,7 +7,10 @@ import os
 
 import pytest
 
-from isrlearn.io.files import atomic_write, check_writable
+from isrlearn import ISRClassifier
+from isrlearn.io import OutputError, export_model, save, write_predictions
+from isrlearn.io.files import atomic_write, check_output, check_writable
+from isrlearn.report import make_report
 
 
 @pytest.fixture
@@ -92,3 +95,55 @@ def test_what_may_not_be_written_is_known_before_the_work(path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *arguments: False)
     with pytest.raises(PermissionError, match="cannot be written to"):
         check_writable(path)
+
+
+class TestWhatAnOutputMayReplace:
+    @pytest.fixture
+    def fitted(self, sample):
+        return ISRClassifier(n_spurious=1).fit(sample.X, sample.y, environments=sample.environments)
+
+    def test_never_an_input_however_it_is_spelled(self, path, tmp_path, monkeypatch):
+        (tmp_path / "symbolic").symlink_to(path)
+        os.link(path, tmp_path / "hard")
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "there").symlink_to(tmp_path)
+        monkeypatch.chdir(tmp_path)
+        names = ["model.isr", "./sub/../model.isr", "symbolic", "hard", "there/model.isr"]
+        for out in [*names, str(path)]:
+            for given in [*names, str(path)]:
+                with pytest.raises(OutputError, match="this is an input of the same command"):
+                    check_output(out, ["none.csv", given], kind="model", force=True)
+        with pytest.raises(OutputError, match="this is a part of an input"):
+            check_output(path, [tmp_path], kind="model", force=True)
+        check_output("new.isr", names)
+        assert path.read_bytes() == b"old"
+
+    def test_a_file_of_the_same_kind_only(self, fitted, sample, tmp_path):
+        rows = sample.X, sample.y, sample.environments
+        outputs = {
+            "m.isr": ("model", lambda p: save(fitted, p)),
+            "p.csv": ("predictions", lambda p: write_predictions(fitted, sample.X, p)),
+            "p.tsv": ("predictions", lambda p: write_predictions(fitted, sample.X, p)),
+            "p.npz": ("predictions", lambda p: write_predictions(fitted, sample.X, p)),
+            "p.parquet": ("predictions", lambda p: write_predictions(fitted, sample.X, p)),
+            "e.onnx": ("export", lambda p: export_model(fitted, "onnx", p)),
+            "e.npz": ("export", lambda p: export_model(fitted, "numpy", p)),
+            "e.safetensors": ("export", lambda p: export_model(fitted, "torch", p)),
+            "r.html": ("report", lambda p: make_report(fitted, rows).save(p)),
+            "users.csv": (None, lambda p: p.write_text("prediction2,a\n1,2\n")),
+            "users.html": (None, lambda p: p.write_text("<!doctype html><title>mine</title>")),
+        }
+        for name, (own, write) in outputs.items():
+            path = tmp_path / name
+            check_output(path, kind=own)  # not there yet
+            write(path)
+            for kind in ("model", "predictions", "report", "export", None):
+                if kind is not None and kind == own:
+                    check_output(path, kind=kind)
+                else:
+                    with pytest.raises(OutputError, match="exists already"):
+                        check_output(path, kind=kind)
+                check_output(path, kind=kind, force=True)
+
+    def test_devices_are_no_files(self):
+        check_output("/dev/null", kind="model")

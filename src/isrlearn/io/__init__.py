@@ -1,7 +1,7 @@
 """Files: tables of features, model files, exports."""
 
 from isrlearn.io._state import TRUSTED_TYPES
-from isrlearn.io.errors import ModelFileError, TableError
+from isrlearn.io.errors import ModelFileError, OutputError, TableError
 from isrlearn.io.export import export_model
 from isrlearn.io.files import write_columns, write_predictions
 from isrlearn.io.model import ModelFile, load, read_model, save
@@ -11,6 +11,7 @@ __all__ = [
     "TRUSTED_TYPES",
     "ModelFile",
     "ModelFileError",
+    "OutputError",
     "Table",
     "TableError",
     "export_model",

@@ -44,6 +44,22 @@ class ModelFileError(ValueError):
     """
 
 
+class OutputError(ValueError):
+    """An output file that would replace an input, or a file of another kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from isrlearn.io.files import OutputError, check_output
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     try:
+    ...         check_output(file.name, inputs=[file.name])
+    ...     except OutputError as error:
+    ...         print(str(error).removeprefix(file.name))
+    : this is an input of the same command; choose another
+    """
+
+
 def optional(module: str, purpose: str, extra: str) -> Any:
     """A module of an optional dependency, or an error that says how to install it."""
     try:

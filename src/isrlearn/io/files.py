@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import errno
 import os
+import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
@@ -17,10 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.io._parquet import pyarrow
+from isrlearn.io.errors import OutputError, TableError
+from isrlearn.io.tables import open_table
 
 Columns = Mapping[str, NDArray]  # of the same length; numbers or text
 #: Values converted to text at a time: as Python objects they take more memory than as arrays.
 _VALUES = 1 << 18
+#: How files of the kinds that we write begin.
+_BEGINNINGS = {
+    "model": rb'.{8}\{"__metadata__":\{"isrlearn":"\{',
+    "report": rb"\s*<!doctype html>.*isrlearn report</title>",
+    "export": rb'\x08.\x12\x08isrlearn|PK.{28}coef\.npy|.{8}\{"__metadata__":.*"estimator":"ISR',
+}
 
 
 @contextmanager
@@ -93,6 +102,66 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise OSError(errno.ENOENT, "There is no such folder", os.path.dirname(name))
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise OSError(errno.EACCES, "This cannot be written to", name)
+
+
+def check_output(
+    path: str | os.PathLike[str],
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    kind: str | None = None,
+    *,
+    force: bool = False,
+) -> None:
+    """Raise unless a file may be written, and replaces nothing that the user could miss.
+
+    An input is never replaced, whatever the spelling of its path, nor by way of a link. Another
+    existing file is replaced if it is of the same kind, or with `force`.
+
+    Parameters
+    ----------
+    path : path
+        The file to write; devices and pipes are always accepted.
+    inputs : iterable of paths
+        Files and folders that the same command reads.
+    kind : {"model", "predictions", "report", "export"}, optional
+        What will be written. Default: any other file, which replaces none without `force`.
+    force : bool, default=False
+        Accept an existing file of any kind.
+
+    Raises
+    ------
+    OutputError
+        If the file is an input or of another kind.
+    OSError
+        If it cannot be written to.
+
+    Examples
+    --------
+    >>> check_output("new-model.isr", inputs=["train.csv"], kind="model")
+    """
+    check_writable(path)
+    if not os.path.isfile(path):
+        return
+    target = Path(os.path.realpath(path))
+    for given in inputs:
+        there = os.path.exists(given)
+        if there and (os.path.samefile(path, given) or Path(given).resolve() in target.parents):
+            what = "is" if os.path.isfile(given) else "is a part of"
+            name = os.fspath(path)
+            raise OutputError(f"{name}: this {what} an input of the same command; choose another")
+    if not force and not _is_ours(target, kind):
+        what = f"a file that is not a {kind} of isrlearn" if kind else "this file"
+        raise OutputError(f"{os.fspath(path)}: {what} exists already; it is replaced by force only")
+
+
+def _is_ours(path: Path, kind: str | None) -> bool:
+    """Whether a file was written by us, as far as its beginning shows."""
+    if kind == "predictions":
+        with suppress(TableError, ImportError):
+            return open_table(path).columns[0] == "prediction"
+    elif kind is not None:
+        with open(path, "rb") as file:
+            return bool(re.match(_BEGINNINGS[kind], file.read(1 << 16), re.DOTALL))
+    return False
 
 
 def write_columns(path: str | os.PathLike[str], columns: Columns) -> None:
