@@ -77,9 +77,9 @@ def test_a_cell_too_small_for_covariances_is_named(cells):
     e = np.array(["land", "sea"])[e]
     found = diagnose(X, y, e, n_bootstrap=0)
     assert found.covariances.compared == (0,)
-    assert (
-        "Covariances of class 1 cannot be compared: 12 rows in environment 'land', 26 needed."
-        in found.recommendation.sentences
+    assert found.recommendation.findings["covariances-not-compared"] == (
+        "Too few rows to compare covariances: 12 rows of class 1 in environment 'land'; 26 are "
+        "needed."
     )
     assert found.recommendation.parameters["method"] == "mean"
     assert found.recommendation.parameters["n_spurious"] == 1
@@ -104,7 +104,7 @@ def test_few_labels_are_called_few(cells):
     rng = np.random.default_rng(0)
     e[rng.permutation(len(e))[60:]] = np.nan
     found = diagnose(X, y, e)
-    assert found.cells.n_labelled == 60
+    assert sum(map(sum, found.cells.count)) == 60
     assert sum(found.cells.unlabelled) == 2340
     assert found.means.shifted
     assert not found.stability.stable

@@ -20,7 +20,6 @@ def test_text_fits_a_terminal_and_answers_every_question(diagnosis):
         "2,400 rows, 6 features, 2 classes, 3 environments",
         "Do means shift?             yes",
         "Do covariances differ?      no",
-        "ISR-Mean needs 2 environments, there are 3: met",
         "Is the subspace stable?     yes",
         "Are labels lost?",
         "Is the environment gone?",

@@ -53,8 +53,8 @@ def test_balanced_data_need_no_weights(diagnosis):
 
 def test_an_unseen_environment_gains(diagnosis):
     # Positions along the direction that shifts differ: a head that uses it fails elsewhere.
-    assert diagnosis.unseen.after > 0.8
-    assert diagnosis.unseen.gain > -0.01
+    assert diagnosis.information.unseen_after > 0.8
+    assert diagnosis.information.unseen_after > diagnosis.information.unseen_before - 0.01
 
 
 def test_a_large_sample_is_thinned_and_still_weighed_as_it_is(cells):

@@ -1,10 +1,10 @@
 """Will ISR help with these data? Which assumptions hold, and what to do."""
 
-from isrlearn.diagnosis.diagnosis import Diagnosis, Requirement, diagnose
-from isrlearn.diagnosis.findings import Finding, Recommendation
-from isrlearn.diagnosis.held_out import HeadScore, Information, Unseen
+from isrlearn.diagnosis.diagnosis import Diagnosis, diagnose
+from isrlearn.diagnosis.findings import Recommendation
+from isrlearn.diagnosis.held_out import HeadScore, Information
 from isrlearn.diagnosis.sample import Cell, CellCounts
-from isrlearn.diagnosis.shifts import CovarianceShift, MeanShift, TargetShift
+from isrlearn.diagnosis.shifts import CovarianceShift, MeanShift
 from isrlearn.diagnosis.stability import Stability
 
 __all__ = [
@@ -12,14 +12,10 @@ __all__ = [
     "CellCounts",
     "CovarianceShift",
     "Diagnosis",
-    "Finding",
     "HeadScore",
     "Information",
     "MeanShift",
     "Recommendation",
-    "Requirement",
     "Stability",
-    "TargetShift",
-    "Unseen",
     "diagnose",
 ]

@@ -27,34 +27,6 @@ _KEPT = 0.25
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """How many environments a theorem requires for the spurious dimensions that were found.
-
-    Examples
-    --------
-    >>> print(Requirement("ISR-Mean", 6, 4, False, ""))
-    ISR-Mean needs 6 environments, there are 4: not met
-    """
-
-    theorem: str  #: Name of the algorithm.
-    needed: int  #: Environments that it requires.
-    available: int  #: Environments that there are.
-    #: Whether the theorem applies; None if that is unknown: the environments show as many
-    #: dimensions as so few of them can, and there may be more.
-    met: bool | None
-    note: str  #: What else the theorem requires, and whether it holds.
-
-    def __str__(self) -> str:
-        """A line of text."""
-        needed = f"at least {self.needed}" if self.met is None else self.needed
-        note = f"; {self.note}" if self.note else ""
-        met = {True: "met", False: "not met", None: "unknown"}[self.met]
-        return (
-            f"{self.theorem} needs {needed} environments, there are {self.available}{note}: {met}"
-        )
-
-
-@dataclass(frozen=True)
 class Diagnosis:
     """What `isrlearn.diagnose` found; ``print(diagnosis)`` shows it in words.
 
@@ -76,15 +48,13 @@ class Diagnosis:
     means: shifts.MeanShift | None = None  #: Do class means shift? None if nothing is compared.
     #: Do class covariances differ? None for a regression, where that says nothing.
     covariances: shifts.CovarianceShift | None = None
-    target: shifts.TargetShift | None = None  #: Does the target of a regression itself shift?
-    requirements: tuple[Requirement, ...] = ()  #: How many environments each theorem requires.
+    target: shifts.MeanShift | None = None  #: Does the target of a regression itself shift?
     method: str = "mean"  #: What is compared in all that follows: "mean", "cov" or "joint".
     n_spurious: int = 0  #: Dimensions to remove; 0 if nothing shifts.
     n_components: int | None = None  #: Components in which covariances were compared, if not all.
     stability: Stability | None = None  #: How far the subspace would turn in data drawn again.
     information: held_out.Information | None = None  #: Prediction of labels and environments.
     heads: tuple[held_out.HeadScore, ...] = ()  #: Accuracy of linear heads; empty for a regression.
-    unseen: held_out.Unseen | None = None  #: Score in environments that are left out in turn.
 
     @cached_property
     def recommendation(self) -> findings.Recommendation:
@@ -177,13 +147,10 @@ def diagnose(
         means = shifts.mean_shift(test, sample.moments, counts, n_tested)
         found = replace(found, means=means)
         if target is not None:
-            known = cells.e >= 0
-            shift = shifts.target_shift(target[known], cells.e[known], level)
-            found = replace(found, target=shift, requirements=_requirements(found))
+            found = replace(found, target=shifts.target_shift(target, cells, counts, level))
         else:
             cov, part = shifts.covariance_shift(sample, Z, cells, counts, test, random_state)
             found = replace(found, covariances=cov)
-            found = replace(found, requirements=_requirements(found))
             if _shows_more(means, cov, counts, n_tested):
                 chosen = _measured(found, part, n_bootstrap, random_state)
                 if _keeps_labels(chosen):
@@ -209,32 +176,6 @@ def _checked(
     return X[:], cells, None
 
 
-def _requirements(found: Diagnosis) -> tuple[Requirement, ...]:
-    """What the theorems require; nothing if nothing shifts."""
-    means, cov = found.means, found.covariances or shifts.CovarianceShift()
-    if means is None or not (means.shifted or cov.shifted):
-        return ()
-    E, K, k = len(found.cells.environments), len(found.cells.compared), means.n_patterns
-    d_s = max(means.n_dimensions, cov.n_dimensions_joint)
-    unknown = means.limited and not findings.confirmed(means, cov)
-
-    def by_means(theorem: str, needed: int, note: str = "") -> Requirement:
-        met = None if unknown and needed <= E else means.shifted and needed <= E
-        return Requirement(theorem, needed, E, met, note if means.shifted else "means do not shift")
-
-    if found.task == "regression":
-        return (by_means("ISR-Regression", d_s + 1),)
-    note = f"variances differ by {cov.ratio:.2f} of their mean"
-    if not cov.shifted:
-        note = f"covariances {'do not differ' if cov.compared else 'cannot be compared'}"
-    by_covariances = Requirement("ISR-Cov", 2, E, None if cov.weak else cov.shifted, note)
-    requirements = (by_means("ISR-Mean", d_s + 1), by_covariances)
-    if K == 2 and k == 1:
-        return requirements
-    note = f"{k} of {K} classes shift in ways of their own" if k < K else ""
-    return (*requirements, by_means("ISR-Multiclass", -(-d_s // k) + 1, note))
-
-
 def _shows_more(
     means: shifts.MeanShift, cov: shifts.CovarianceShift, counts: CellCounts, n_tested: int
 ) -> bool:
@@ -258,19 +199,16 @@ def _keeps_labels(found: Diagnosis) -> bool:
 
 def _measured(found: Diagnosis, s: WhitenedSample, n_bootstrap: int, seed: int) -> Diagnosis:
     """The diagnosis with the subspace of one method examined."""
-    stability = unseen = None
+    stability, n_patterns = None, found.means.n_patterns if found.means else 1
     if s.rank and n_bootstrap:
         noise = 1.0 if found.covariances is None else found.covariances.noise
         draws = {"n_bootstrap": int(n_bootstrap), "random_state": seed}
         stability = subspace_stability(s.moments, s.method, s.rank, noise=noise, **draws)
-    if s.rank and found.means is not None:
-        unseen = held_out.unseen_score(s, found.means.n_patterns)
     return replace(
         found,
         method=s.method,
         n_spurious=s.rank,
         stability=stability,
-        information=held_out.information(s),
+        information=held_out.information(s, n_patterns),
         heads=held_out.head_scores(s, found.cells) if found.task == "classification" else (),
-        unseen=unseen,
     )

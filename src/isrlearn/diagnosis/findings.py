@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from isrlearn.diagnosis.shifts import CovarianceShift, MeanShift
 
@@ -36,8 +36,8 @@ SENTENCES = {
     "removed. Another environment would show them.",
     "covariances-not-valid": "Covariances are not compared: under the regression model they "
     "change along invariant directions too.",
-    "covariances-not-compared": "Covariances of class {cell.label!r} cannot be compared: {cell.n} "
-    "rows in environment {cell.environment!r}, {c.n_needed} needed.",
+    "covariances-not-compared": "Too few rows to compare covariances: {names}; {c.n_needed} are "
+    "needed.",
     "heavy-tails": "Features have heavy tails: covariances vary {c.noise:.1f} times as much as "
     "those of Gaussian features. They were tested by permutation.",
     "covariances-equal": "Covariances do not differ (p = {c.p_value:.2g}): method='cov' would "
@@ -75,54 +75,41 @@ SENTENCES = {
 }
 
 
-class Finding(NamedTuple):
-    """One thing to know in a sentence or two, and a code for programs.
-
-    Examples
-    --------
-    >>> Finding("no-shift", "Class means do not shift.").code
-    'no-shift'
-    """
-
-    code: str
-    text: str
-
-
 @dataclass(frozen=True)
 class Recommendation:
     """What to do, and why.
 
     Examples
     --------
-    >>> found = Finding("no-shift", "Nothing shifts.")
-    >>> Recommendation("ISRClassifier", {"n_spurious": 0}, (), (found,)).codes
+    >>> found = {"no-shift": "Nothing shifts."}
+    >>> Recommendation("ISRClassifier", {"n_spurious": 0}, (), found).codes
     ('no-shift',)
     """
 
     estimator: str  #: "ISRClassifier" or "ISRRegressor".
     parameters: dict[str, Any]  #: Its parameters, except those left at their defaults.
     unlabel: tuple[Any, ...]  #: Classes to exclude: set the environment of their rows to None.
-    findings: tuple[Finding, ...]  #: The reasons, and what limits the answer.
+    findings: dict[str, str]  #: The reasons, and what limits the answer: sentences by code.
 
     @property
     def codes(self) -> tuple[str, ...]:
         """Codes of the findings."""
-        return tuple(finding.code for finding in self.findings)
+        return tuple(self.findings)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What to do, then the findings in words."""
-        return (self.summary, *(finding.text for finding in self.findings))
+        return (self.summary, *self.findings.values())
 
     @property
     def summary(self) -> str:
         """What to do in one or two sentences."""
-        if "nothing-to-compare" in self.codes:
+        if "nothing-to-compare" in self.findings:
             return (
                 "ISR cannot be used: no class can be compared between environments. Fit without "
                 "environments, which removes nothing."
             )
-        if "nothing-to-spare" in self.codes:
+        if "nothing-to-spare" in self.findings:
             return "Remove nothing: the dimensions that change are needed to predict the class."
         if self.parameters["n_spurious"] == 0:
             return "Remove nothing: there is no reason to use ISR on these data."
@@ -134,7 +121,7 @@ class Recommendation:
 
 def recommend(d: Diagnosis) -> Recommendation:
     """The recommendation that follows from a diagnosis."""
-    found = tuple(Finding(code, SENTENCES[code].format(**words)) for code, words in _findings(d))
+    found = {code: SENTENCES[code].format(**words) for code, words in _findings(d)}
     estimator = "ISRClassifier" if d.task == "classification" else "ISRRegressor"
     if d.means is None:
         return Recommendation(estimator, {"missing_environments": "single"}, (), found)
@@ -169,16 +156,6 @@ def _notably_better(one: HeadScore, other: HeadScore) -> bool:
     return one.worst - other.worst >= max(NOTABLE, one.worst_error, other.worst_error)
 
 
-def confirmed(means: MeanShift, covariances: CovarianceShift) -> bool:
-    """Whether covariances clearly show at least as many dimensions as means.
-
-    They show every dimension at once, however few the environments: what limits the means does
-    not limit them.
-    """
-    clear = covariances.shifted and not covariances.weak
-    return clear and covariances.n_dimensions >= means.n_dimensions
-
-
 def _findings(d: Diagnosis) -> Iterator[tuple[str, dict[str, Any]]]:
     """Code and words of everything a user should know, most important first."""
     cells = d.cells
@@ -194,8 +171,7 @@ def _findings(d: Diagnosis) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "small-cells", {"names": _listed([_cell(c) for c in cells.small])}
     if d.means is None:
         return
-    covariances = CovarianceShift() if d.covariances is None else d.covariances
-    yield from _about_shifts(d, d.means, covariances)
+    yield from _about_shifts(d, d.means, d.covariances or CovarianceShift())
     if d.n_spurious:
         yield from _about_removal(d)
     if d.heads:
@@ -224,11 +200,16 @@ def _about_shifts(
     elif m.n_dimensions >= d.n_features:
         yield "everything-shifts", words
     else:
-        open_ended = m.limited and d.method == "mean" and not confirmed(m, c)
+        # Covariances show every dimension at once, however few the environments: where they
+        # clearly show as many as the means, what limits the means does not limit the answer.
+        confirmed = c.shifted and not c.weak and c.n_dimensions >= m.n_dimensions
+        open_ended = m.limited and d.method == "mean" and not confirmed
         yield "too-few-environments" if open_ended else "means-shift", words
     if d.task == "regression":
         yield "covariances-not-valid", words
-    yield from (("covariances-not-compared", words | {"cell": cell}) for cell in c.uncompared[:3])
+    if c.uncompared:
+        names = _listed([_cell(cell) for cell in c.uncompared])
+        yield "covariances-not-compared", words | {"names": names}
     if c.heavy_tailed:
         yield "heavy-tails", words
     if c.p_value is None or d.n_spurious == 0:

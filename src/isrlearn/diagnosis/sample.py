@@ -85,11 +85,6 @@ class CellCounts:
             single_class=tuple(c for e in lone for c in every if c.n and c.environment == e),
         )
 
-    @property
-    def n_labelled(self) -> int:
-        """Rows with a known environment."""
-        return sum(map(sum, self.count))
-
     def smallest(self, label: Any) -> Cell:
         """The cell of a class with the fewest rows, at least one."""
         row = zip(self.count[self.classes.index(label)], self.environments, strict=True)

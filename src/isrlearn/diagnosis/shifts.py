@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.spatial.distance import cdist
 
 from isrlearn.core.labels import Cells
 from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest
+from isrlearn.core.rank import RankTest, mean_rank
 from isrlearn.core.shifts import covariance_shifts, mean_shifts
-from isrlearn.core.whiten import ROWS_PER_CELL_FEATURE
+from isrlearn.core.whiten import ROWS_PER_CELL_FEATURE, whitening
 from isrlearn.diagnosis.sample import MOST_COMPARED, Cell, CellCounts, WhitenedSample
 from isrlearn.engine import sum_cells
 from isrlearn.estimators.heads import Sample
@@ -68,21 +67,46 @@ def mean_shift(
     test: RankTest, moments: Moments, cells: CellCounts, n_coordinates: int
 ) -> MeanShift:
     """Mean shift of whitened moments along the dimensions that a test found."""
-    names = cells.environments
     N = mean_shifts(moments).leading(test.rank)
     patterns = _patterns(moments, N, test.level)
-    effect, k, a, b = _largest(moments, N)
+    mean = moments.mean @ N if test.rank else moments.mean
+    noise = mean.shape[-1] / moments.count.clip(1)
+    squared = np.sum(mean**2, axis=-1) - noise
+    distance = squared[:, None] + squared[:, :, None] - 2 * mean @ mean.swapaxes(1, 2)
+    square, largest = _largest(distance, moments, cells)
     return MeanShift(
         shifted=test.rank > 0,
         p_value=test.p_values[0] if test.p_values else 1.0,
         p_values=test.p_values,
         n_dimensions=test.rank,
         n_coordinates=n_coordinates,
-        limit=min(patterns * (len(names) - 1), test.limit, moments.n_features),
+        limit=min(patterns * (len(cells.environments) - 1), test.limit, moments.n_features),
         n_patterns=patterns,
-        effect=effect,
-        largest=(cells.classes[k], names[a], names[b]),
+        effect=float(np.sqrt(max(square, 0.0))),
+        largest=largest,
     )
+
+
+def target_shift(target: NDArray, cells: Cells, counts: CellCounts, level: float) -> MeanShift:
+    """Shift of the mean of a regression's target between environments.
+
+    ISR for regression compares means with no class to condition on: it assumes that the target,
+    and with it the invariant features, have the same distribution in every environment.
+    """
+    moments = sum_cells(target[:, None], cells)
+    test = mean_rank(moments, level=level)
+    return mean_shift(test, moments.map(whitening(moments).factor), counts, 1)
+
+
+def _largest(
+    difference: NDArray, moments: Moments, cells: CellCounts
+) -> tuple[float, tuple[Any, Any, Any]]:
+    """Largest of the differences (K, E, E) between cells with rows; its class and environments."""
+    seen = moments.count > 0
+    pairs = seen[:, None] & seen[:, :, None] & ~np.eye(seen.shape[1], dtype=bool)
+    k, a, b = np.unravel_index(np.where(pairs, difference, -np.inf).argmax(), difference.shape)
+    names = cells.classes[k], cells.environments[a], cells.environments[b]
+    return float(difference[k, a, b]), names
 
 
 def _patterns(moments: Moments, N: NDArray, level: float) -> int:
@@ -109,21 +133,6 @@ def _patterns(moments: Moments, N: NDArray, level: float) -> int:
         if rest <= _NEGLIGIBLE_SHARE * squares.sum() or p_value > level:
             return c
     return len(squares)
-
-
-def _largest(moments: Moments, N: NDArray) -> tuple[float, int, int, int]:
-    """Largest shift of a class between two environments less its noise, the class and the two."""
-    mean = moments.mean @ N if N.shape[1] else moments.mean
-    noise = mean.shape[-1] / np.where(moments.count > 0, moments.count, np.nan)
-    found = []
-    for k, row in enumerate(mean):
-        squared = cdist(row, row, "sqeuclidean") - noise[k] - noise[k, :, None]
-        np.fill_diagonal(squared, np.nan)
-        if not np.isnan(squared).all():
-            a, b = map(int, np.unravel_index(np.nanargmax(squared), squared.shape))
-            found.append((float(squared[a, b]), k, a, b))
-    square, k, a, b = max(found)
-    return float(np.sqrt(max(square, 0.0))), k, a, b
 
 
 @dataclass(frozen=True)
@@ -206,7 +215,9 @@ def covariance_shift(
 
     test = tested("cov")
     joint = tested("joint").rank if means.rank and test.rank else max(means.rank, test.rank)
-    ratio, k, a, b = _ratio(moments, test.rank)
+    ratio, largest = 0.0, None
+    if test.rank:
+        ratio, largest = _largest(_ratios(moments, test.rank), moments, counts)
     found = replace(
         found,
         shifted=test.rank > 0,
@@ -219,7 +230,7 @@ def covariance_shift(
         ratio=ratio,
         # Edge of the spectrum of the difference of two sample covariances of p coordinates.
         chance=float(2 * np.sqrt(2 * p * max(noise, 1.0) / (np.median(count) - 1))),
-        largest=(counts.classes[k], counts.environments[a], counts.environments[b]),
+        largest=largest,
     )
     return found, replace(sample, method="joint" if means.rank else "cov", rank=joint)
 
@@ -256,45 +267,10 @@ def _noise(sample: WhitenedSample) -> float:
     return float(found / expected)
 
 
-def _ratio(moments: Moments, rank: int) -> tuple[float, int, int, int]:
-    """Largest relative difference of variances along the directions found, and where it is."""
-    if rank == 0:
-        return 0.0, 0, 0, 0
+def _ratios(moments: Moments, rank: int) -> NDArray[np.float64]:
+    """Relative differences (K, E, E) of the cells' variances, median over the directions found."""
     N = covariance_shifts(moments).leading(rank)
-    variance = np.einsum("pr,kepq,qr->ker", N, moments.covariance, N)  # (K, E, r)
-    variance[moments.count == 0] = np.nan
-    one, other = variance[:, :, None], variance[:, None]
-    ratio = np.median(2 * np.abs(one - other) / (one + other), axis=-1)  # (K, E, E)
-    k, a, b = map(int, np.unravel_index(np.nanargmax(ratio), ratio.shape))
-    return float(ratio[k, a, b]), k, a, b
-
-
-@dataclass(frozen=True)
-class TargetShift:
-    """How the mean of the target of a regression differs between environments.
-
-    ISR for regression compares means with no class to condition on: it assumes that the target,
-    and with it the invariant features, have the same distribution in every environment.
-
-    Examples
-    --------
-    >>> TargetShift(shifted=True, p_value=1e-5, effect=0.7).shifted
-    True
-    """
-
-    shifted: bool  #: Whether it differs, by an analysis of variance at the diagnosis' level.
-    p_value: float  #: Of the hypothesis that it does not.
-    effect: float  #: Largest difference of two means, in standard deviations in environments.
-
-
-def target_shift(target: NDArray, environments: NDArray, level: float) -> TargetShift:
-    """Target shift of rows with known environments."""
-    parts = [target[environments == e] for e in np.unique(environments)]
-    means = np.array([part.mean() for part in parts])
-    inside = np.concatenate([part - part.mean() for part in parts])
-    deviation = np.sqrt(np.sum(inside**2) / max(len(target) - len(parts), 1))
-    if deviation == 0:
-        shifted = bool(np.ptp(means) > 0)
-        return TargetShift(shifted, 0.0 if shifted else 1.0, np.inf if shifted else 0.0)
-    p_value = float(stats.f_oneway(*parts).pvalue)
-    return TargetShift(p_value <= level, p_value, float(np.ptp(means) / deviation))
+    variance = np.einsum("pr,kepq,qr->ker", N, moments.covariance, N)
+    one, other = variance[:, None], variance[:, :, None]
+    both = np.where(one + other > 0, one + other, 1.0)  # cells without rows have no variance
+    return np.median(2 * np.abs(one - other) / both, axis=-1)

@@ -99,12 +99,9 @@ def _less_noise(rows: NDArray, rank: int, q: int) -> tuple[NDArray, float]:
 
 
 def _mean_noise(rng: np.random.Generator, moments: Moments) -> NDArray[np.float64]:
-    """Sampling noise of weighted mean shifts: standard normal, orthogonal to the class mean."""
-    count = moments.count
-    noise = rng.standard_normal(moments.mean.shape) * (count > 0)[..., None]
-    weight = np.sqrt(count / np.maximum(count.sum(axis=1, keepdims=True), 1))
-    noise -= weight[..., None] * np.einsum("ke,kep->kp", weight, noise)[:, None]
-    return noise.reshape(-1, moments.n_features)
+    """Sampling noise of weighted mean shifts: standard normal, less the class mean."""
+    noise = rng.standard_normal(moments.mean.shape) / np.sqrt(moments.count.clip(1))[..., None]
+    return replace(moments, mean=noise).mean_shifts()
 
 
 def _drawn(

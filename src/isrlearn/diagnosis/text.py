@@ -41,7 +41,7 @@ def _wrapped(text: str, label: str) -> list[str]:
 
 def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
     """Every question that has an answer, with the answer."""
-    m, c, t, s, i, u = d.means, d.covariances, d.target, d.stability, d.information, d.unseen
+    m, c, t, s, i = d.means, d.covariances, d.target, d.stability, d.information
     if m is None:
         yield "Can anything be compared?", "no: no class has rows in two environments"
         return
@@ -63,8 +63,6 @@ def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
     if t is not None:
         largest = f"largest {t.effect:.2f} sd"
         yield "Does the target shift?", f"{_tested(t.shifted, t.p_value)}; {largest}"
-    for j, requirement in enumerate(d.requirements):
-        yield "Enough environments?" if j == 0 else "", str(requirement)
     if s is not None:
         angles = f"largest angle {s.median[0]:.1f}°, 95 % of draws {s.low[0]:.1f}° to"
         stable = "yes" if s.stable else "no"
@@ -81,8 +79,8 @@ def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
         given = " given the class" if d.task == "classification" else ""
         question = "Is the environment gone?" if d.n_spurious else "Are environments visible?"
         yield question, f"balanced accuracy{given} {place}; chance {i.environment_chance:.3f}"
-    if u is not None:
-        scores = f"{u.score} {u.before:.3f} without, {u.after:.3f} with the removal"
+    if i is not None and i.unseen_before is not None:
+        scores = f"{i.score} {i.unseen_before:.3f} without, {i.unseen_after:.3f} with the removal"
         yield "In an unseen environment?", f"{scores} (environments left out in turn)"
 
 
