@@ -11,8 +11,8 @@ from typing import Any
 import click
 from click import Choice, IntRange, option
 
-from isrlearn.cli.console import show, working
-from isrlearn.cli.tables import FOLDER, JSON, options
+from isrlearn.cli.console import Group, Result, working
+from isrlearn.cli.tables import FOLDER, options
 
 #: Options that change where a result goes or how fast it arrives, but not the result.
 _INCIDENTAL = {"cache", "out", "n_jobs", "as_json", "figures"}
@@ -95,7 +95,7 @@ FOLDERS = (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def bench() -> None:
     """Run the benchmarks of the paper.
 
@@ -135,7 +135,7 @@ def _add(
 ) -> None:
     """Add the command of one experiment that keeps records."""
 
-    def callback(out: Path | None, as_json: bool, **given: Any) -> None:
+    def callback(out: Path | None, **given: Any) -> tuple[Any, Any, int]:
         from isrlearn.paper.figures import require_matplotlib
 
         folder, command = out or Path("isr-bench") / name, _command_line()
@@ -151,17 +151,17 @@ def _add(
             click.echo(f"Finished cells are in {folder}; the same command resumes.", err=True)
             raise
         write(result, folder, command=command, **writing)
-        show(result.to_dict(), [table.rich() for table in result.tables()], as_json)
         click.echo(f"Records, tables and figures are in {folder}.", err=True)
         if result.failures:
             first, n = result.failures[0], len(result.failures)
             where = f"{first.key.method} on {first.key.dataset}, seed {first.key.seed}"
             click.echo(f"isr: {n} cells failed; first {where}: {first.message}", err=True)
-            click.get_current_context().exit(1)
+        tables = [table.rich() for table in result.tables()]
+        return result.to_dict(), tables, int(bool(result.failures))
 
     callback.__doc__ = f"{summary}\n\nExample: isr bench {name} {example}"
     out = option("--out", type=FOLDER, help=f"Folder to write to. [default: isr-bench/{name}]")
-    bench.command(name)(options(*declared, out, JSON)(callback))
+    bench.command(name)(options(*declared, out)(callback))
 
 
 def _command_line() -> str:
@@ -187,10 +187,9 @@ def _command_line() -> str:
 @option("--classes", callback=_numbers, default="2:7", help="Numbers of classes.")
 @option("--repeats", type=IntRange(1), default=20, help="Random models per number.")
 @option("--out", type=FOLDER, help="Folder to write to.")
-@JSON
 def theory(
-    spurious: Sequence[int], classes: Sequence[int], repeats: int, out: Path | None, as_json: bool
-) -> None:
+    spurious: Sequence[int], classes: Sequence[int], repeats: int, out: Path | None
+) -> Result:
     """Environments each algorithm needs, measured with exact moments, beside the bound.
 
     Example: isr bench theory --spurious 5 --classes 2:7 --json
@@ -200,7 +199,7 @@ def theory(
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
         measured.write_complexity(found, out, _command_line(), n_repeats=repeats)
-    show([asdict(each) for each in found], [measured.complexity_table(found).rich()], as_json)
+    return [asdict(each) for each in found], [measured.complexity_table(found).rich()]
 
 
 _add(_synthetic, COMPARED, "linear-unit-tests", "--seeds 5", "Errors on Example-2, 2s, 3 to 3s'.")

@@ -1,4 +1,4 @@
-"""Text out: results as JSON or as tables, progress and warnings on standard error."""
+"""Text out: the result of a command as JSON or as tables; progress and warnings on stderr."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from isrlearn.cli.tables import check_outputs
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,20 +30,44 @@ _SUMMARIES = {
 }
 
 
-def show(record: Any, paragraphs: Iterable[RenderableType], as_json: bool) -> None:
-    """Print a result: as JSON for programs, otherwise as tables and sentences."""
-    if as_json:
-        from isrlearn.io.model import as_json as plain
+Result = tuple[Any, Iterable["RenderableType"]]  #: a record for programs, and text for people
 
-        click.echo(json.dumps(plain(record), indent=2))
-        return
-    from rich.console import Console
 
-    width = None if sys.stdout.isatty() else _WIDTH
-    console = Console(highlight=False, markup=False, width=width)
-    for paragraph in paragraphs:
-        is_text = isinstance(paragraph, str)
-        console.print(printable(str(paragraph)) if is_text else paragraph, soft_wrap=is_text)
+class Command(click.Command):
+    """A command that returns a record and paragraphs, and possibly an exit code.
+
+    Its outputs are checked before it runs. With ``--json`` the record is printed, otherwise the
+    paragraphs: tables and sentences.
+    """
+
+    def __init__(self, name: str | None, *, params: list[click.Parameter], **more: Any) -> None:
+        as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+        super().__init__(name, params=[*params, as_json], **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, print what it returns, and return its exit code."""
+        check_outputs(ctx)
+        as_json = ctx.params.pop("as_json")
+        record, paragraphs, *code = super().invoke(ctx)
+        if as_json:
+            from isrlearn.io.model import as_json as plain
+
+            click.echo(json.dumps(plain(record), indent=2))
+            return code[0] if code else 0
+        from rich.console import Console
+
+        width = None if sys.stdout.isatty() else _WIDTH
+        console = Console(highlight=False, markup=False, width=width)
+        for paragraph in paragraphs:
+            is_text = isinstance(paragraph, str)
+            console.print(printable(str(paragraph)) if is_text else paragraph, soft_wrap=is_text)
+        return code[0] if code else 0
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from isrlearn.cli.console import show, table, working
-from isrlearn.cli.tables import FILE, FOLDER, JSON, SEED
+from isrlearn.cli.console import Group, Result, table, working
+from isrlearn.cli.tables import FILE, FOLDER, SEED
 
 if TYPE_CHECKING:
-    from isrlearn.datasets import EnvironmentData, Splits
+    from isrlearn.datasets import Splits
 
 FORMATS = click.Choice(["csv", "parquet", "npz", "npy"])
 
@@ -30,16 +30,12 @@ class Dataset:
     title: str = ""
 
     @property
-    def summary(self) -> str:
-        """One line: the title, or the first line of the docstring of `make`."""
-        return self.title or str(self.make.__doc__).partition("\n")[0]
-
-    @property
-    def source(self) -> str:
-        """Where the samples come from."""
-        if self.folder:
-            return "a folder you download"
-        return "public files" if self.files else "isrlearn"
+    def record(self) -> dict[str, str]:
+        """What it is in a line, its task, and where the samples come from."""
+        summary = self.title or str(self.make.__doc__).partition("\n")[0]
+        source = "public files" if self.files else "isrlearn"
+        source = "a folder you download" if self.folder else source
+        return {"task": self.task, "summary": summary, "source": source}
 
 
 @cache
@@ -78,24 +74,20 @@ def dataset(name: str) -> Dataset:
     return catalogue()[name]
 
 
-@click.group()
+@click.group(cls=Group)
 def datasets() -> None:
     """List, download, plot or export data sets."""
 
 
 @datasets.command("list")
-@JSON
-def list_datasets(as_json: bool) -> None:
+def list_datasets() -> Result:
     """List the data sets.
 
     Example: isr datasets list
     """
-    record = [
-        {"name": name, "task": entry.task, "summary": entry.summary, "source": entry.source}
-        for name, entry in catalogue().items()
-    ]
+    record = [{"name": name, **entry.record} for name, entry in catalogue().items()]
     rows = [list(entry.values()) for entry in record]
-    show(record, [table("Data sets", list(record[0]), rows, n_left=4)], as_json)
+    return record, [table("Data sets", list(record[0]), rows, n_left=4)]
 
 
 @datasets.command()
@@ -103,8 +95,7 @@ def list_datasets(as_json: bool) -> None:
 @click.option("--out", required=True, type=FOLDER, help="Folder to write to.")
 @click.option("--format", "kind", type=FORMATS, default="csv")
 @SEED
-@JSON
-def write(name: str, out: Path, kind: str, seed: int, as_json: bool) -> None:
+def write(name: str, out: Path, kind: str, seed: int) -> Result:
     """Write a data set as tables train, validation and test.
 
     Feature columns are f0, f1 and so on; the others are label and environment.
@@ -114,7 +105,7 @@ def write(name: str, out: Path, kind: str, seed: int, as_json: bool) -> None:
     with working(f"Writing {name}"):
         paths = write_dataset(name, out, kind=kind, seed=seed)
     record = {part: str(path) for part, path in paths.items()}
-    show(record, [f"{name} is in {', '.join(record.values())}."], as_json)
+    return record, [f"{name} is in {', '.join(record.values())}."]
 
 
 def write_dataset(name: str, folder: Path, *, kind: str = "csv", seed: int = 0) -> dict[str, Path]:
@@ -132,6 +123,11 @@ def write_dataset(name: str, folder: Path, *, kind: str = "csv", seed: int = 0) 
     >>> table.X.shape
     (1000, 192)
     """
+    import numpy as np
+
+    from isrlearn.io import write_columns
+    from isrlearn.io.files import atomic_write
+
     entry = dataset(name)
     if entry.folder:
         raise ValueError(
@@ -142,34 +138,23 @@ def write_dataset(name: str, folder: Path, *, kind: str = "csv", seed: int = 0) 
     folder.mkdir(parents=True, exist_ok=True)
     paths = {part: folder / f"{part}.{kind}" for part in ("train", "validation", "test")}
     for part, path in paths.items():
-        _write(getattr(splits, part), path)
+        data = getattr(splits, part)
+        X = data.X.reshape(len(data.X), -1)  # images become one column per pixel
+        labels = {"label": data.y, "environment": data.environments}
+        if kind == "npy":
+            with atomic_write(path) as file:
+                np.save(file, X)
+            write_columns(path.with_suffix(".labels.csv"), labels)
+        else:
+            named = {f"f{i}": column for i, column in enumerate(X.T)}
+            write_columns(path, ({"X": X} if kind == "npz" else named) | labels)
     return paths
-
-
-def _write(data: EnvironmentData, path: Path) -> None:
-    """Write one table; images become one column per pixel."""
-    import numpy as np
-
-    from isrlearn.io import write_columns
-    from isrlearn.io.files import atomic_write
-
-    X = data.X.reshape(len(data.X), -1)
-    labels = {"label": data.y, "environment": data.environments}
-    if path.suffix == ".npz":
-        write_columns(path, {"X": X, **labels})
-    elif path.suffix == ".npy":
-        with atomic_write(path) as file:
-            np.save(file, X)
-        write_columns(path.with_suffix(".labels.csv"), labels)
-    else:
-        write_columns(path, {f"f{i}": column for i, column in enumerate(X.T)} | labels)
 
 
 @datasets.command()
 @click.argument("name")
 @click.option("--data", type=FOLDER, help="Folder of data sets. [default: $ISRLEARN_DATA, cache]")
-@JSON
-def fetch(name: str, data: Path | None, as_json: bool) -> None:
+def fetch(name: str, data: Path | None) -> Result:
     """Download the files of a data set and check them.
 
     Waterbirds, CelebA and MultiNLI must be downloaded by you, by their terms: their folder is
@@ -188,7 +173,7 @@ def fetch(name: str, data: Path | None, as_json: bool) -> None:
             found[file.path] = str(located(file, data))
     folders = sorted({str(Path(path).parent) for path in found.values()})
     where = f", in {', '.join(folders)}" if folders else ""
-    show(found, [f"{name} is complete{where}."], as_json)
+    return found, [f"{name} is complete{where}."]
 
 
 @datasets.command("show")
@@ -196,8 +181,7 @@ def fetch(name: str, data: Path | None, as_json: bool) -> None:
 @click.option("--out", type=FILE, help="Picture to write, .png or .svg. [default: NAME.png]")
 @click.option("--data", type=FOLDER, help="Folder of a data set that you downloaded.")
 @SEED
-@JSON
-def show_samples(name: str, out: Path | None, data: Path | None, seed: int, as_json: bool) -> None:
+def show_samples(name: str, out: Path | None, data: Path | None, seed: int) -> Result:
     """Plot samples by class and environment, training beside test.
 
     Example: isr datasets show mc-cmnist --out mc-cmnist.png
@@ -219,4 +203,4 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int, as_j
         page = sample_page(splits, name, kind, regression=regression, random_state=seed)
         with atomic_write(path) as file:
             file.write(page)
-    show({"picture": str(path)}, [f"The samples are in {path}."], as_json)
+    return {"picture": str(path)}, [f"The samples are in {path}."]

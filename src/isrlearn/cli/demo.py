@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from statistics import fmean, stdev
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from isrlearn.cli.console import groups, show, table
-from isrlearn.cli.tables import JSON, SEED
+from isrlearn.cli.console import Command, Result, groups, table
+from isrlearn.cli.tables import SEED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,11 +25,10 @@ MODELS = {"plain": "logistic regression", "isr": "ISR"}
 SCORES = {"worst": "worst group", "average": "average"}
 
 
-@click.command()
+@click.command(cls=Command)
 @SEED
 @click.option("--repeat", type=click.IntRange(1), default=1, help="Seeds to average over.")
-@JSON
-def demo(seed: int, repeat: int, as_json: bool) -> None:
+def demo(seed: int, repeat: int) -> Result:
     """Watch ISR fix a classifier that learned a shortcut.
 
     The images are scikit-learn's handwritten digits, odd against even, on paper of two colours.
@@ -43,13 +45,11 @@ def demo(seed: int, repeat: int, as_json: bool) -> None:
         ]
         title = f"Mean ± standard deviation over {repeat} seeds"
         record = {"seeds": [result.seed for result in results], **found}
-        show(record, [table(title, ["accuracy", *MODELS.values()], rows)], as_json)
-        return
+        return record, [table(title, ["accuracy", *MODELS.values()], rows)]
     (result,) = results
-    reports = {"logistic regression": result.plain, "ISR": result.isr}
+    reports = {title: getattr(result, model) for model, title in MODELS.items()}
     tables = groups("Digits on coloured paper: accuracy of each test group", reports)
-    story = [fill(paragraph, 79) + "\n" for paragraph in result.story]
-    show(result.to_dict(), [*tables, *story], as_json)
+    return result.to_dict(), [*tables, *(fill(part, 79) + "\n" for part in result.story)]
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,8 @@ class Demonstration:
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        reports = {model: values[model].to_dict() for model in MODELS}
-        return {**values, **reports, "n_test": self.plain.n, "story": list(self.story)}
+        reports = {model: getattr(self, model).to_dict() for model in MODELS}
+        return {**vars(self), **reports, "n_test": self.plain.n, "story": list(self.story)}
 
 
 def demonstration(seed: int = 0) -> Demonstration:
@@ -111,12 +110,7 @@ def demonstration(seed: int = 0) -> Demonstration:
     train, test = splits.train, splits.test
     isr = ISRClassifier().fit(train.X, train.y, train.environments)
     sizes = group_sizes(train.y, train.environments)
-    plain, removed = (
-        group_report(
-            test.y, model.predict(test.X), environments=test.environments, train_groups=sizes
-        )
-        for model in (_logistic(train.X, train.y), isr)
-    )
+    score = partial(group_report, environments=test.environments, train_groups=sizes)
     # The larger group of each class is the one whose paper goes with the class.
     largest = {label: max(n for (k, _), n in sizes.items() if k == label) for label, _ in sizes}
     return Demonstration(
@@ -127,8 +121,8 @@ def demonstration(seed: int = 0) -> Demonstration:
         n_spurious=isr.n_spurious_,
         paper_read_before=_paper_read(splits, lambda X: X),
         paper_read_after=_paper_read(splits, isr.eraser_),
-        plain=plain,
-        isr=removed,
+        plain=score(test.y, _logistic(train.X, train.y).predict(test.X)),
+        isr=score(test.y, isr.predict(test.X)),
     )
 
 
@@ -141,13 +135,11 @@ def spread(results: Sequence[Demonstration]) -> dict[str, dict[str, dict[str, fl
     >>> sorted(spread([demonstration(0), demonstration(1)])["isr"]["worst"])
     ['mean', 'std']
     """
-    from statistics import fmean, stdev
-
-    def summary(model: str, score: str) -> dict[str, float]:
+    found: dict[str, dict[str, dict[str, float]]] = {model: {} for model in MODELS}
+    for model, score in product(MODELS, SCORES):
         values = [getattr(getattr(result, model), score) for result in results]
-        return {"mean": fmean(values), "std": stdev(values)}
-
-    return {model: {score: summary(model, score) for score in SCORES} for model in MODELS}
+        found[model][score] = {"mean": fmean(values), "std": stdev(values)}
+    return found
 
 
 def _logistic(X: NDArray, y: NDArray) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 from click import Choice, option
 
 from isrlearn.cli import tables
-from isrlearn.cli.console import groups, show, working
+from isrlearn.cli.console import Command, Result, groups, working
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,23 +22,20 @@ if TYPE_CHECKING:
     from isrlearn.metrics import GroupReport
 
 
-class NumberOr(click.ParamType):
-    """A number, whose range the estimator checks, or one of a few words."""
+def number_or(*words: str) -> click.ParamType:
+    """The type of a number, whose range the estimator checks, or of one of a few words."""
 
-    def __init__(self, *words: str) -> None:
-        self.words = words
-        self.name = "|".join([*words, "NUMBER"])
+    def convert(value: str) -> int | float | str:
+        for kind in (int, float):
+            with suppress(ValueError):
+                return value if value in words else kind(value)
+        raise click.BadParameter(f"{value!r} is neither {' nor '.join(words)} nor a number")
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int | float | str:
-        """The word, the whole number or the fraction that `value` spells."""
-        try:
-            whole = str(value).lstrip("-").isdigit()
-            return str(value) if value in self.words else int(value) if whole else float(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither {' nor '.join(self.words)} nor a number", param, ctx)
+    convert.__name__ = "|".join([*words, "NUMBER"])
+    return click.types.FuncParamType(convert)
 
 
-COUNT, COMPONENTS = NumberOr("auto", "permutation"), NumberOr("auto", "none")
+COUNT, COMPONENTS = number_or("auto", "permutation"), number_or("auto", "none")
 WEIGHTS, ENGINES = Choice(["none", "class", "group"]), Choice(["memory", "dask"])
 METHODS = Choice(["mean", "cov", "multiclass", "joint"])
 _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
@@ -57,16 +55,13 @@ SETTINGS = tables.options(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @tables.TABLE
 @tables.COLUMNS
 @option("--task", type=Choice(["auto", "classification", "regression"]), default="auto")
 @option("--level", type=float, default=0.01, help="Level of every test.")
 @tables.SEED
-@tables.JSON
-def diagnose(
-    table: Path, task: str, level: float, seed: int, as_json: bool, **columns: Any
-) -> None:
+def diagnose(table: Path, task: str, level: float, seed: int, **columns: Any) -> Result:
     """Check whether ISR can help with a table, and what to do.
 
     Example: isr diagnose train.csv --label y --environment hospital
@@ -75,13 +70,12 @@ def diagnose(
     from isrlearn.io import read_table
 
     with working(f"Examining {table}"):
-        rows = read_table(table, **columns)
-        data = tables.data_of(rows)
+        data = tables.data_of(read_table(table, **columns))
         found = isrlearn.diagnose(*data, task=task, level=level, random_state=seed)
-    show(found.to_dict(), [str(found)], as_json)
+    return found.to_dict(), [str(found)]
 
 
-@click.command()
+@click.command(cls=Command)
 @tables.TABLE
 @tables.COLUMNS
 @option("--task", type=Choice(["classification", "regression"]), default="classification")
@@ -94,22 +88,7 @@ def diagnose(
 @tables.OUT(help="Model file to write.")
 @option("--report", type=tables.FILE, help="Also write a page that shows what was gained.")
 @option("--test", type=tables.FILE, help="Table to score in the report, not to fit on.")
-@tables.JSON
-def fit(
-    table: Path,
-    label: str,
-    environment: str,
-    features: str | None,
-    labels: Path | None,
-    task: str,
-    validation: Path | None,
-    fill_environments: bool,
-    out: Path,
-    report: Path | None,
-    test: Path | None,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) -> Result:
     """Fit a model on a table and write it to a file.
 
     A table is a .csv, .parquet, .npz or .npy file. Settings that are not given have their
@@ -122,18 +101,17 @@ def fit(
     from isrlearn.io.errors import optional
 
     _check_usage()
-    tables.check_outputs()
     if report is not None:
         optional("jinja2", "a report", "report")  # now, before the work is done
-    names: dict[str, Any] = {"label": label, "environment": environment}
-    rest: dict[str, Any] = {"features": features, "labels": labels}
+    names, rest = ({role: given.pop(role) for role in roles} for roles in tables.ROLES)
+    others = given.pop("validation"), given.pop("test")
     with working(f"Reading {table}"):
         train = read_table(table, **names, **rest, stream=given["engine"] == "dask")
-        chooser, unseen = (tables.table_like(train, path, **names) for path in (validation, test))
+        chooser, unseen = (tables.table_like(train, path, **names) for path in others)
         tables.check_tables(task, train, chooser, unseen)
     record: dict[str, Any] = {}
     lines: list[RenderableType] = []
-    if fill_environments:
+    if given.pop("fill_environments"):
         train, n_filled = _filled(train)
         record["environments_filled"] = n_filled
         lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
@@ -145,13 +123,11 @@ def fit(
     lines += [*_paragraphs(model.estimator, scores, found), f"The model is in {out}."]
     if report is not None:
         with working("Writing the report"):
-            rest["labels"] = labels and str(labels)
-            scored, chosen = (chooser, found is not None) if unseen is None else (unseen, False)
-            page = report_on(model, train, scored, chosen=chosen, columns=names | rest)
+            page = report_on(model, train, chooser if unseen is None else unseen, names | rest)
             page.save(report)
         record["report"] = {"out": str(report), **page.to_dict()}
         lines += [page.headline, f"The report is in {report}."]
-    show(record, lines, as_json)
+    return record, lines
 
 
 def _check_usage() -> None:

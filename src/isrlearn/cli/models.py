@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli import tables
-from isrlearn.cli.console import command_line, groups, show, working
+from isrlearn.cli.console import Command, Result, command_line, groups, working
 from isrlearn.cli.console import table as table_of
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from isrlearn.io import ModelFile, Table
     from isrlearn.report import Report
 
@@ -24,13 +22,12 @@ _FLOATS = click.Choice(["float32", "float64"])
 _ROUNDING = 1e-5
 
 
-@click.command()
+@click.command(cls=Command)
 @tables.MODEL
 @tables.TABLE
 @tables.MODEL_FEATURES
 @tables.OUT(help="Table to write: .csv, .tsv, .parquet or .npz.")
-@tables.JSON
-def predict(model: Path, table: Path, features: str | None, out: Path, as_json: bool) -> None:
+def predict(model: Path, table: Path, features: str | None, out: Path) -> Result:
     """Predict a label for every row of a table.
 
     Features are found by name, in any order; no label or environment is needed. The output has
@@ -40,29 +37,22 @@ def predict(model: Path, table: Path, features: str | None, out: Path, as_json: 
     """
     from isrlearn.io import write_predictions
 
-    tables.check_outputs()
     with working(f"Predicting {table}"):
         saved = tables.read_predictor(model)
         rows = tables.table_for(saved, table, features=features, stream=True)
         n = write_predictions(saved.estimator, rows.X, out)
-    show({"rows": n, "out": str(out)}, [f"{n} predictions are in {out}."], as_json)
+    return {"rows": n, "out": str(out)}, [f"{n} predictions are in {out}."]
 
 
-@click.command()
+@click.command(cls=Command)
 @tables.MODEL
 @tables.TABLE
 @tables.MODEL_COLUMNS
 @click.option("--baseline", type=tables.FILE, metavar="TRAIN", help="Compare with no removal.")
 @click.option("--metric", type=click.Choice(["accuracy", "rmse", "r2"]))
-@tables.JSON
 def evaluate(
-    model: Path,
-    table: Path,
-    baseline: Path | None,
-    metric: str | None,
-    as_json: bool,
-    **columns: Any,
-) -> None:
+    model: Path, table: Path, baseline: Path | None, metric: str | None, **columns: Any
+) -> Result:
     """Score a model on every group of a table.
 
     A group is a class in an environment; for a regression, an environment. With the training
@@ -82,10 +72,10 @@ def evaluate(
             train = tables.labelled_table_for(saved, baseline, **columns | {"labels": None})
             plain = clone(estimator).set_params(n_spurious=0).fit(*tables.data_of(train))
             reports = {"nothing removed": tables.scores(plain, rows, metric, sizes), **reports}
-    record = {"model": reports["model"].to_dict(), "baseline": None}
-    if baseline is not None:
-        record["baseline"] = reports["nothing removed"].to_dict()
-    show(record, groups(f"{reports['model'].metric} of each group", reports), as_json)
+    title = f"{reports['model'].metric} of each group"
+    records: dict[str, Any] = {name: report.to_dict() for name, report in reports.items()}
+    record = {"model": records["model"], "baseline": records.get("nothing removed")}
+    return record, groups(title, reports)
 
 
 def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:
@@ -104,10 +94,9 @@ def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:
     return sizes if set(sizes) <= set(present) else None
 
 
-@click.command()
+@click.command(cls=Command)
 @tables.MODEL
-@tables.JSON
-def inspect(model: Path, as_json: bool) -> None:
+def inspect(model: Path) -> Result:
     """Show what is in a model file.
 
     Example: isr inspect model.isr
@@ -115,11 +104,6 @@ def inspect(model: Path, as_json: bool) -> None:
     from isrlearn.io import read_model
 
     record = read_model(model).to_dict()
-    show(record, _paragraphs(record), as_json)
-
-
-def _paragraphs(record: dict[str, Any]) -> list[RenderableType]:
-    """The facts of a model, and the number of its training rows in every group."""
     removed, test = f"{record['n_spurious']} of {record['n_features']}", record["rank_test"]
     if test is not None:
         p_values = ", ".join(f"{p:.2g}" for p in test["p_values"][-4:])
@@ -140,7 +124,7 @@ def _paragraphs(record: dict[str, Any]) -> list[RenderableType]:
         for label, row in zip(record["classes"] or [""], record["count"], strict=True)
         for environment, n in zip(record["environments"], row, strict=True)
     ]
-    return [
+    return record, [
         table_of(record["estimator"], ["", ""], facts.items(), n_left=2),
         table_of("Training rows", ["class", "environment", "n"], counts, n_left=2),
     ]
@@ -151,13 +135,12 @@ def _listed(pairs: Mapping[str, Any], separator: str) -> str:
     return ", ".join(f"{name}{separator}{value}" for name, value in pairs.items())
 
 
-@click.command()
+@click.command(cls=Command)
 @tables.MODEL
 @click.option("--to", "kind", required=True, type=click.Choice(["onnx", "torch", "numpy"]))
 @click.option("--precision", type=_FLOATS, help="[default: float32, and float64 for numpy]")
 @tables.OUT(help="File to write: .onnx; .safetensors or .pt for torch; .npz for numpy.")
-@tables.JSON
-def export(model: Path, kind: str, precision: str | None, out: Path, as_json: bool) -> None:
+def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
     """Write a model as one affine map for other programs.
 
     ONNX gets a Gemm, a softmax and the class names; torch the state of an nn.Linear; NumPy the
@@ -167,21 +150,17 @@ def export(model: Path, kind: str, precision: str | None, out: Path, as_json: bo
     """
     from isrlearn.io import export_model, read_model
 
-    tables.check_outputs()
     export_model(read_model(model), kind, out, dtype=precision)
-    show({"kind": kind, "out": str(out)}, [f"The {kind} model is in {out}."], as_json)
+    return {"kind": kind, "out": str(out)}, [f"The {kind} model is in {out}."]
 
 
-@click.command()
+@click.command(cls=Command)
 @tables.MODEL
 @tables.TABLE
 @click.option("--train", type=tables.FILE, metavar="TRAIN", help="Compare with no removal.")
 @tables.MODEL_COLUMNS
 @tables.OUT(help="Page to write, such as report.html.")
-@tables.JSON
-def report(
-    model: Path, table: Path, train: Path | None, out: Path, as_json: bool, **columns: Any
-) -> None:
+def report(model: Path, table: Path, train: Path | None, out: Path, **columns: Any) -> Result:
     """Write a page that shows what a model gained, and why.
 
     The model is scored on the table: by cross-validation if it was fitted on that table,
@@ -190,9 +169,9 @@ def report(
 
     Example: isr report model.isr test.csv --train train.csv --out report.html
     """
+    from isrlearn.io import TableError
     from isrlearn.io.errors import optional
 
-    tables.check_outputs()
     optional("jinja2", "a report", "report")
     with working(f"Examining {table}"):
         saved = tables.read_predictor(model)
@@ -200,55 +179,42 @@ def report(
         columns["labels"] = None  # they belong to that one table
         if train is not None:
             fitted = tables.labelled_table_for(saved, train, **columns)
-        found = report_on_file(saved, rows, fitted, columns)
+            if not _fitted_on(saved.estimator, fitted):
+                raise TableError(
+                    f"{train}: the model was not fitted on these rows (their counts or means "
+                    "differ); give its training table, or leave --train out"
+                )
+        task = "classification" if hasattr(saved.estimator, "classes_") else "regression"
+        tables.check_tables(task, rows, fitted)
+        scored = (rows, None) if _fitted_on(saved.estimator, rows) else (fitted, rows)
+        found = report_on(saved, scored[0], scored[1], columns)
         found.save(out)
     lines = [found.headline, f"The report is in {out}."]
     if found.evidence.kind == "table":
         lines.insert(1, "Give the training table with --train to see what the removal changed.")
-    show({**found.to_dict(), "out": str(out)}, lines, as_json)
+    return {**found.to_dict(), "out": str(out)}, lines
 
 
 def report_on(
-    model: ModelFile,
-    train: Table | None,
-    held_out: Table | None,
-    *,
-    chosen: bool,
-    columns: Mapping[str, Any],
+    model: ModelFile, train: Table | None, held_out: Table | None, columns: Mapping[str, Any]
 ) -> Report:
-    """Report on a model, scored on held-out rows if there are any, else by cross-validation."""
+    """Report on a model, which recognises the rows that its settings were chosen on.
+
+    It is scored on held-out rows if there are any, otherwise by cross-validation.
+    """
     from isrlearn.report import make_report
 
-    task = "classification" if hasattr(model.estimator, "classes_") else "regression"
-    tables.check_tables(task, train, held_out)
     sources = {
         "command": command_line(),
-        "train": None if train is None else str(train.path),
-        "scored": None if held_out is None else str(held_out.path),
+        "train": train and str(train.path),
+        "scored": held_out and str(held_out.path),
         "sha256": model.sha256,
         **tables.stored(model, "columns"),
-        **{role: name for role, name in columns.items() if name},
+        **{role: str(name) for role, name in columns.items() if name},
     }
-    return make_report(model.estimator, train, held_out, chosen=chosen, sources=sources)
-
-
-def report_on_file(
-    model: ModelFile, table: Table, train: Table | None, columns: Mapping[str, Any]
-) -> Report:
-    """Report on a stored model, which recognises the rows it was fitted and chosen on."""
-    from isrlearn.io import TableError
-
-    if train is not None and not _fitted_on(model.estimator, train):
-        raise TableError(
-            f"{train.path}: the model was not fitted on these rows (their counts or means "
-            "differ); give its training table, or leave --train out"
-        )
-    held_out: Table | None = table
-    if _fitted_on(model.estimator, table):
-        train, held_out = table, None
     by = tables.stored(model, "search").get("by")
-    chosen = by not in (None, "validation table") and held_out is None
-    found = report_on(model, train, held_out, chosen=chosen, columns=columns)
+    chosen = held_out is None and by not in (None, "validation table")
+    found = make_report(model.estimator, train, held_out, chosen=chosen, sources=sources)
     scores, after = tables.stored(model, "metrics").get("validation"), found.evidence.after
     # The scores stored for the table that chose the settings tell whether this is that table.
     known = isinstance(scores, dict) and (scores.get("n"), scores.get("worst"))

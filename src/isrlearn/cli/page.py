@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from isrlearn.datasets import EnvironmentData, Splits
-from isrlearn.paper.figures import require_matplotlib
+from isrlearn.paper.figures import drawn
 
 _BINS = 5  # rows of a page whose target is a number
 _MOST = 400  # points of one cell
@@ -35,33 +34,31 @@ def sample_page(
     >>> sample_page(load_digits_on_paper(), "Digits on paper", "png")[1:4]
     b'PNG'
     """
-    Figure, rc_context = require_matplotlib()
     train, rng = splits.train, np.random.default_rng(random_state)
     names, labels = np.unique(train.environments), _rows(train.y, regression)[0]
     images = train.X.ndim in (1, 4) or hasattr(train.truth, "image_shape")
-    draw = partial(_draw_image, rng) if images else _point_drawer(train)
+    draw_cell = partial(_draw_image, rng) if images else _point_drawer(train)
     shape = len(labels), len(names)
-    figure = Figure(figsize=(1.6 + 1.44 * shape[1], 1.1 + 0.86 * shape[0]), layout="constrained")
-    figure.suptitle(title)
-    for half, what in zip(figure.subfigures(1, 2), ("train", "test"), strict=True):
-        half.suptitle(what)
-        part = getattr(splits, what)
-        axes, codes = half.subplots(*shape, squeeze=False), _rows(part.y, regression)[1]
-        for k, e in np.ndindex(shape):
-            members = np.flatnonzero((codes == k) & (part.environments == names[e]))
-            axis, share = axes[k, e], len(members) / max(1, (codes == k).sum())
-            axis.set(xticks=[], yticks=[])
-            if len(members):
-                draw(axis, part, members)
-            axis.set_xlabel(f"{share:.1%}" if 0 < share < 0.1 else f"{share:.0%}", fontsize=7)
-            if k == 0:
-                axis.set_title(str(names[e]).replace(" ", "\n"), fontsize=7)
-            if e == 0:
-                axis.set_ylabel(labels[k], fontsize=8)
-    out = io.BytesIO()
-    with rc_context({"svg.hashsalt": "isrlearn"}):
-        figure.savefig(out, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else {})
-    return out.getvalue()
+
+    def draw(figure: Any) -> None:
+        figure.suptitle(title)
+        for half, what in zip(figure.subfigures(1, 2), ("train", "test"), strict=True):
+            half.suptitle(what)
+            part = getattr(splits, what)
+            axes, codes = half.subplots(*shape, squeeze=False), _rows(part.y, regression)[1]
+            for k, e in np.ndindex(shape):
+                members = np.flatnonzero((codes == k) & (part.environments == names[e]))
+                axis, share = axes[k, e], len(members) / max(1, (codes == k).sum())
+                axis.set(xticks=[], yticks=[])
+                if len(members):
+                    draw_cell(axis, part, members)
+                axis.set_xlabel(f"{share:.1%}" if 0 < share < 0.1 else f"{share:.0%}", fontsize=7)
+                if k == 0:
+                    axis.set_title(str(names[e]).replace(" ", "\n"), fontsize=7)
+                if e == 0:
+                    axis.set_ylabel(labels[k], fontsize=8)
+
+    return drawn((1.6 + 1.44 * shape[1], 1.1 + 0.86 * shape[0]), draw)[f"figure.{kind}"]
 
 
 def _rows(y: NDArray, regression: bool) -> tuple[list[str], NDArray[np.intp]]:

@@ -22,7 +22,6 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 OUT = partial(click.option, "--out", required=True, type=FILE)
 TABLE = click.argument("table", type=FILE)
 MODEL = click.argument("model", type=FILE)
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 SEED = click.option("--seed", type=click.IntRange(0), default=0)
 
 
@@ -37,12 +36,6 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return add
 
 
-def column(role: str, *, required: bool) -> Callable[[Any], Any]:
-    """The option that names the column of labels or of environments."""
-    text = f"Column of {role}s, or a .npy file.{'' if required else ' [default: of the model]'}"
-    return click.option(f"--{role}", required=required, metavar="COLUMN", help=text)
-
-
 def features(text: str) -> Callable[[Any], Any]:
     """The option that names feature columns: several are joined by commas."""
 
@@ -52,32 +45,39 @@ def features(text: str) -> Callable[[Any], Any]:
     return click.option("--features", multiple=True, metavar="COLUMNS", callback=joined, help=text)
 
 
-LABELS = click.option("--labels", type=FILE, help="Another table, with label and environment.")
+def columns(features: Callable[[Any], Any], *, required: bool) -> Callable[[Any], Any]:
+    """The options that name the columns of a table, arguments of `read_table`."""
+    note = "" if required else " [default: of the model]"
+    named = (
+        click.option(f"--{role}", required=required, metavar="COLUMN", help=text + note)
+        for role, text in (
+            ("label", "Column of labels, or a .npy file."),
+            ("environment", "Column of environments, or a .npy file."),
+        )
+    )
+    labels = click.option("--labels", type=FILE, help="Another table, with label and environment.")
+    return options(*named, features, labels)
+
+
 MODEL_FEATURES = features("Feature columns in the model's order, if it stores no names.")
-#: Columns of a training table, and columns that a model may know: arguments of `read_table`.
-COLUMNS = options(
-    column("label", required=True),
-    column("environment", required=True),
-    features("Names, patterns f_* and ranges f0:f511. [default: all other columns]"),
-    LABELS,
+MODEL_COLUMNS = columns(MODEL_FEATURES, required=False)
+COLUMNS = columns(
+    features("Names, patterns f_* and ranges f0:f511. [default: all other columns]"), required=True
 )
-MODEL_COLUMNS = options(
-    column("label", required=False),
-    column("environment", required=False),
-    MODEL_FEATURES,
-    LABELS,
-)
+#: The options that name columns, and those that say where else to look.
+ROLES = ("label", "environment"), ("features", "labels")
 
 
-def check_outputs() -> None:
+def check_outputs(context: click.Context) -> None:
     """Raise now if an output of the running command cannot be written, or would be an input."""
     from isrlearn.io.files import check_writable
 
-    context = click.get_current_context()
     taken: dict[Path, str] = {}
     for parameter in sorted(context.command.params, key=lambda each: each.name in _OUTPUTS):
         path: Any = context.params.get(str(parameter.name))
-        if not isinstance(path, Path) and not str(path).endswith(".npy"):
+        if parameter.type is FOLDER or (
+            not str(path).endswith(".npy") and not isinstance(path, Path)
+        ):
             continue
         hint = parameter.get_error_hint(context).strip("'")
         other = taken.setdefault(Path(path).resolve(), hint)

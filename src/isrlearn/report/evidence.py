@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_consistent_length
 
-from isrlearn.core.labels import MISSING, encode
+from isrlearn.core.labels import Cells
+from isrlearn.estimators.selection import cell_folds
 from isrlearn.metrics import GroupReport, group_report
 
 #: Which rows were scored: those of a "test" table, those of the "validation" table that chose the
@@ -52,11 +53,7 @@ class LabelledRows(NamedTuple):
                 f"them None; got {type(data).__name__}"
             )
         X, y, environments = (p if hasattr(p, "dtype") else np.asarray(p) for p in data)
-        if not len(X) == len(y) == len(environments):
-            raise ValueError(
-                f"X, y and environments have {len(X)}, {len(y)} and {len(environments)} rows; "
-                "they must have the same number"
-            )
+        check_consistent_length(X, y, environments)
         return cls(X, np.asarray(y), np.asarray(environments))
 
     def take(self, rows: NDArray[np.intp]) -> LabelledRows:
@@ -65,18 +62,16 @@ class LabelledRows(NamedTuple):
 
     def cells(self, metric: str) -> NDArray[np.intp]:
         """Code of the class × environment of each row, or of its environment for a regression."""
-        return cells_of(encode(self.y)[1] if metric == "accuracy" else None, self.environments)
+        return strata(Cells.of(self.y if metric == "accuracy" else None, self.environments))
 
     def at_most(self, n_values: float, metric: str) -> LabelledRows:
         """A sample with about that many values."""
         return self.take(thinned(self.cells(metric), int(n_values // self.X.shape[1])))
 
 
-def cells_of(codes: NDArray[np.intp] | None, environments: NDArray) -> NDArray[np.intp]:
+def strata(cells: Cells) -> NDArray[np.intp]:
     """Code of each row's class × environment; unknown environments count as one environment."""
-    names, places = encode(environments)
-    places = np.where(places == MISSING, len(names), places)
-    return places if codes is None else codes * (len(names) + 1) + places
+    return cells.k * (len(cells.environments) + 1) + cells.e
 
 
 def thinned(cells: NDArray[np.intp], most: int) -> NDArray[np.intp]:
@@ -146,16 +141,17 @@ def evidence(
     if train is None:
         if held_out is None:
             raise ValueError("a report needs rows: give training rows, held-out rows or both")
-        predicted = estimator.predict(held_out.X)
-        score = group_report(held_out.y, predicted, held_out.environments, metric=metric)
+        X, y, environments = held_out
+        score = group_report(y, estimator.predict(X), environments, metric=metric)
         return Evidence("table", own, score)
-    sample = train.at_most(MOST_VALUES, metric)
+    sample, reason = train.at_most(MOST_VALUES, metric), ""
     kind: Kind = "validation" if chosen else "test"
-    reason = ""
     if held_out is None:
         kind = "chosen-folds" if chosen else "folds"
         try:
-            found = _trade_off(estimator, _folds(sample, metric), own, None)
+            folds = cell_folds(sample.cells(metric), N_FOLDS, np.random.RandomState(0))
+            pairs = [(sample.take(rows), sample.take(test)) for rows, test in folds]
+            found = _trade_off(estimator, pairs, own, None)
         except (ValueError, np.linalg.LinAlgError) as error:
             kind, reason, held_out = "training", str(error), train
     if held_out is not None:
@@ -166,21 +162,6 @@ def evidence(
 def metric_of(estimator: Any) -> str:
     """The metric of an estimator's groups."""
     return "accuracy" if hasattr(estimator, "classes_") else "rmse"
-
-
-def _folds(rows: LabelledRows, metric: str) -> list[tuple[LabelledRows, LabelledRows]]:
-    """Rows to train on and rows to score, stratified by cell."""
-    _, codes, size = np.unique(rows.cells(metric), return_inverse=True, return_counts=True)
-    # A cell with one row always trains: it could not be compared without that row.
-    held = np.flatnonzero(size[codes] > 1)
-    if not len(held):
-        raise ValueError("every class in every environment has one row, so none can be held out")
-    splitter = StratifiedKFold(min(N_FOLDS, int(size.max())), shuffle=True, random_state=0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        tests = [held[test] for _, test in splitter.split(held, codes[held])]
-    every = np.arange(len(codes))
-    return [(rows.take(np.setdiff1d(every, test)), rows.take(test)) for test in tests]
 
 
 def _trade_off(
@@ -235,8 +216,8 @@ def _counts(estimator: Any, chosen: int) -> list[int]:
 
 def _scales(estimator: Any, pairs: Sequence[tuple], n_counts: int) -> tuple[float, ...]:
     """As many scales as can be tried in an acceptable time."""
-    work = pairs[0][0].X.size * len(pairs) * n_counts
-    n_classes = len(getattr(estimator, "classes_", ()))
-    work *= 2 * n_classes if n_classes > 2 else 1  # a softmax takes more passes too
+    K = len(getattr(estimator, "classes_", ()))
+    passes = 2 * K if K > 2 else 1  # a softmax takes more of them
+    work = pairs[0][0].X.size * len(pairs) * n_counts * passes
     affordable = (s for s in _SCALES if work * (len(s) - 1) <= _AFFORDABLE)
     return next(affordable, _SCALES[-1])

@@ -158,12 +158,9 @@ class Axis:
 def shown_groups(before: GroupReport | None, after: GroupReport) -> list[int]:
     """Positions of the groups that are drawn: the worst ones before or after, in their order."""
     sign = 1.0 if after.metric == "accuracy" else -1.0
-    reports = [report for report in (before, after) if report is not None]
-
-    def badness(i: int) -> float:
-        return min(sign * report.groups[i].value for report in reports)
-
-    return sorted(sorted(range(len(after.groups)), key=badness)[:MOST_GROUPS])
+    scores = [[g.value for g in report.groups] for report in (before, after) if report]
+    worst = (sign * np.array(scores)).min(axis=0).argsort(kind="stable")[:MOST_GROUPS]
+    return sorted(worst.tolist())
 
 
 def group_bars(before: GroupReport | None, after: GroupReport) -> dict[str, Any]:
@@ -174,8 +171,8 @@ def group_bars(before: GroupReport | None, after: GroupReport) -> dict[str, Any]
     if after.metric != "accuracy":
         ends = [g.high if math.isfinite(g.high) else g.value for row in rows for g in row if g]
         top = max(ends) or 1.0
-    hidden = len(after.groups) - len(rows)
-    return {"rows": rows, "hidden": hidden, "x": Axis(0.0, top, 0.0, 100.0)}
+    axis = Axis(0.0, top, 0.0, 100.0)
+    return {"rows": rows, "hidden": len(after.groups) - len(rows), "x": axis}
 
 
 def spectrum_figure(spectrum: Any, test: RankTest | None) -> dict[str, Any] | None:
@@ -207,23 +204,21 @@ def trade_off_figure(found: Evidence) -> dict[str, Any]:
     if metric != "accuracy":
         x, y = Axis(x.low, x.high, right, left), Axis(y.low, y.high, top, bottom)
     shown = shown_groups(found.before, found.after)
-    points = []
-    for (r, s), report in found.reports.items():
-        worst = report.by_rank[0]
-        points.append(
-            {
-                "r": r,
-                "s": s,
-                "x": x(report.average),
-                "y": y(report.worst),
-                "kept": f"{100 * s:g}%",
-                "worst": score_text(worst.value, metric),
-                "interval": interval(worst, metric),
-                "group": group_name(worst),
-                "average": score_text(report.average, metric),
-                "groups": [score_text(report.groups[i].value, metric) for i in shown],
-            }
-        )
+    points = [
+        {
+            "r": r,
+            "s": s,
+            "x": x(report.average),
+            "y": y(report.worst),
+            "kept": f"{100 * s:g}%",
+            "worst": score_text(report.worst, metric),
+            "interval": interval(report.by_rank[0], metric),
+            "group": group_name(report.by_rank[0]),
+            "average": score_text(report.average, metric),
+            "groups": [score_text(report.groups[i].value, metric) for i in shown],
+        }
+        for (r, s), report in found.reports.items()
+    ]
     return {
         "x": x,
         "y": y,

@@ -1,25 +1,38 @@
-"""A report: what was found about a model, ready to be written as a page."""
+"""A report: what was found about a model, and the HTML page that shows it."""
 
 from __future__ import annotations
 
+import base64
 import copy
+import hashlib
+import inspect
+import json
 import os
+import platform
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import resources
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
 
+from isrlearn import __version__
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
+from isrlearn.io.errors import optional
 from isrlearn.io.files import atomic_write
+from isrlearn.report import figures
 from isrlearn.report.evidence import Evidence, LabelledRows, evidence, metric_of, refit
-from isrlearn.report.figures import headline
-from isrlearn.report.page import render
 from isrlearn.report.samples import samples_figure
 
 #: Values of the rows that are diagnosed; more rows are sampled.
 _MOST_VALUES = 5e7
+#: Longest parameter that is shown, in characters.
+_LONGEST = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +76,51 @@ class Report:
     @property
     def headline(self) -> str:
         """What happened to the worst group, in a sentence."""
-        return headline(self.evidence.before, self.evidence.after)[0]
+        return figures.headline(self.evidence.before, self.evidence.after)[0]
 
     def html(self) -> str:
-        """The report as one self-contained page."""
-        return render(self)
+        """The report as one self-contained page, which runs no script but its own."""
+        jinja2 = optional("jinja2", "a report", "report")
+        (style, style_hash), (script, script_hash) = _part("style.css"), _part("script.js")
+        environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("isrlearn.report", "template"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        metric = self.evidence.after.metric
+        environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+        functions = {
+            "group": figures.group_name,
+            "interval": partial(figures.interval, metric=metric),
+            "literal": partial(json.dumps, ensure_ascii=False),
+            "name": figures.name_of,
+            "plural": figures.plural,
+            "score": partial(figures.score_text, metric=metric),
+        }
+        environment.filters |= functions
+        environment.globals |= functions
+        return environment.get_template("report.html").render(
+            report=self,
+            figures=figures,
+            sources=defaultdict(str, self.sources),
+            parameters=_parameters(self.estimator),
+            versions={"isrlearn": __version__, "Python": platform.python_version()}
+            | {library.__name__: library.__version__ for library in (np, scipy, sklearn)},
+            # Both are files of this package; the policy allows exactly these by their hashes.
+            style=jinja2.utils.markupsafe.Markup(style),
+            script=jinja2.utils.markupsafe.Markup(script),
+            policy=(
+                f"default-src 'none'; style-src '{style_hash}'; script-src '{script_hash}'; "
+                "base-uri 'none'; form-action 'none'"
+            ),
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, completely or not at all."""
-        page = self.html().encode("utf-8")
         with atomic_write(path) as file:
-            file.write(page)
+            file.write(self.html().encode("utf-8"))
 
     def to_dict(self) -> dict[str, Any]:
         """The scores of the model and of every setting, ready for JSON."""
@@ -180,10 +227,28 @@ def _rank_test(estimator: Any, train: LabelledRows | None) -> RankTest | None:
 
 def _diagnosis(estimator: Any, rows: LabelledRows, random_state: int) -> Diagnosis | str:
     """Diagnosis of the rows, or the reason why there is none."""
-    metric = metric_of(estimator)
-    task = "classification" if metric == "accuracy" else "regression"
+    task = "classification" if hasattr(estimator, "classes_") else "regression"
     try:
-        X, y, environments = rows.at_most(_MOST_VALUES, metric)
+        X, y, environments = rows.at_most(_MOST_VALUES, metric_of(estimator))
         return diagnose(X, y, environments, task=task, n_bootstrap=100, random_state=random_state)
     except (ValueError, np.linalg.LinAlgError) as error:
         return f"These rows cannot be diagnosed: {error}"
+
+
+def _part(name: str) -> tuple[str, str]:
+    """A text file of the template, and the hash by which the page's policy allows it."""
+    text = resources.files("isrlearn.report").joinpath("template", name).read_text("utf-8")
+    text = text.replace("\r\n", "\n")
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return text, f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _parameters(estimator: Any) -> list[tuple[str, str, bool]]:
+    """Name, value as Python code and whether it was changed; changed parameters first."""
+    found = []
+    for name, parameter in inspect.signature(type(estimator)).parameters.items():
+        value = getattr(estimator, name)
+        value = value.item() if isinstance(value, np.generic) else value
+        text = "(coef, intercept)" if isinstance(value, tuple) else " ".join(repr(value).split())
+        found.append((name, text[:_LONGEST], text != repr(parameter.default)))
+    return sorted(found, key=lambda entry: not entry[2])

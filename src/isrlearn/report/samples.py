@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.labels import encode
-from isrlearn.report.evidence import LabelledRows, cells_of, refit, thinned
+from isrlearn.core.labels import Cells
+from isrlearn.engine import sum_cells
+from isrlearn.report.evidence import LabelledRows, refit, strata, thinned
 from isrlearn.report.figures import WIDTH, Axis, name_of
 
 #: Points that are drawn, and cells whose means are drawn: more of them hide the points.
@@ -16,8 +17,6 @@ _MOST_POINTS, _MOST_CELLS = 1200, 36
 #: Colours and shapes; further classes or environments share a grey one.
 _STYLES = 7
 _THIRDS = np.array(["low third of the target", "middle third", "high third of the target"])
-
-Levels = tuple[NDArray, NDArray[np.intp]]  # names, and the position of each row's name or -1
 
 
 def samples_figure(
@@ -32,33 +31,34 @@ def samples_figure(
     eraser = estimator.eraser_ if removed else _strongest(estimator, train)
     if eraser is None:
         return None
-    classes, environments = encode(rows.y), encode(rows.environments)
-    if not hasattr(estimator, "classes_"):
-        classes = _THIRDS, np.searchsorted(np.quantile(rows.y, [1 / 3, 2 / 3]), rows.y)
-    cells = cells_of(classes[1], rows.environments)
-    a = _standardised(rows.X, eraser.dual[:, 0], cells)
-    b = _standardised(rows.X, _head_direction(estimator, eraser, rows), cells)
-    x = Axis.around(_inner(a), 48, 310)
-    y = Axis.around(_inner(b), 294, 20)
+    regression = not hasattr(estimator, "classes_")
+    cells = Cells.of(None if regression else rows.y, rows.environments)
+    if regression:
+        third = np.searchsorted(np.quantile(rows.y, [1 / 3, 2 / 3]), rows.y)
+        cells = Cells(_THIRDS, cells.environments, third, cells.e)
+    directions = np.column_stack([eraser.dual[:, 0], _head_direction(estimator, eraser)])
+    places = _standardised(rows.X, directions, cells)
+    x, y = Axis.around(_inner(places[:, 0]), 48, 310), Axis.around(_inner(places[:, 1]), 294, 20)
     # The strip beside the plot shows what is left of the first coordinate; the jitter only
     # separates the points.
     strip = Axis(-1.0, 1.0, 340, WIDTH - 18)
     kept = float(estimator.scale) if removed else 1.0
-    shown = thinned(cells, _MOST_POINTS)
+    shown = thinned(strata(cells), _MOST_POINTS)
+    a, b = places[shown].T
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(shown)) * (1 - kept)
-    left = a[shown] / max(abs(x.low), abs(x.high)) * kept + jitter
-    points = [(x(u), y(v), strip(w)) for u, v, w in zip(a[shown], b[shown], left, strict=True)]
+    left = a / max(abs(x.low), abs(x.high)) * kept + jitter
+    points = np.array([(x(u), y(v), strip(w)) for u, v, w in zip(a, b, left, strict=True)])
     return {
         "x": x,
         "y": y,
         "strip": strip,
         "layers": {
-            "class": _layer(classes[0], classes[1][shown], points),
-            "environment": _layer(environments[0], environments[1][shown], points),
+            "class": _layer(cells.classes, cells.k[shown], points),
+            "environment": _layer(cells.environments, cells.e[shown], points),
         },
-        "means": _means(classes, environments, a, b),
+        "means": _means(places, cells),
         "n_shown": len(shown),
-        "n": len(cells),
+        "n": len(places),
         "removed": removed,
         "kept": f"{100 * kept:g}%",
     }
@@ -75,27 +75,26 @@ def _strongest(estimator: Any, train: LabelledRows | None) -> Any:
     return eraser if eraser.basis.shape[1] else None
 
 
-def _head_direction(estimator: Any, eraser: Any, rows: LabelledRows) -> NDArray[np.float64]:
+def _head_direction(estimator: Any, eraser: Any) -> NDArray[np.float64]:
     """What the head uses once all spurious directions are removed."""
     coef = np.atleast_2d(estimator.coef_)
     coef = coef - (coef @ eraser.basis) @ eraser.dual.T
     if len(coef) == 1:
         return coef[0]
     # Of many classes, the combination of scores that separates their means best.
-    means = np.stack([rows.X[rows.y == k].mean(axis=0) for k in np.unique(rows.y)])
-    scores = means.astype(float) @ coef.T
+    scores = estimator.moments_.by_class[1] @ coef.T
     return np.linalg.svd(scores - scores.mean(axis=0), full_matrices=False)[2][0] @ coef
 
 
-def _standardised(X: NDArray, direction: NDArray, cells: NDArray) -> NDArray[np.float64]:
-    """Centred coordinates along a direction, in standard deviations inside the cells."""
+def _standardised(X: NDArray, directions: NDArray, cells: Cells) -> NDArray[np.float64]:
+    """Centred coordinates along the directions, in standard deviations inside the cells."""
     # Without a copy of X in another precision.
-    values = (X @ direction.astype(np.result_type(X, np.float32))).astype(float)
-    _, codes, count = np.unique(cells, return_inverse=True, return_counts=True)
-    mean = np.bincount(codes, values) / count
-    deviation = np.sqrt(np.mean((values - mean[codes]) ** 2))
-    centred = values - values.mean()
-    return centred / (deviation if deviation > 1e-12 * np.abs(centred).max(initial=0) else 1.0)
+    values = (X @ directions.astype(np.result_type(X, np.float32))).astype(float)
+    centred = values - values.mean(axis=0)
+    moments = sum_cells(centred, cells, pooled=True)
+    deviation = np.sqrt(np.diag(moments.within()) / max(moments.count.sum(), 1))
+    significant = deviation > 1e-12 * np.abs(centred).max(axis=0, initial=0)
+    return centred / np.where(significant, deviation, 1.0)
 
 
 def _inner(values: NDArray) -> list[float]:
@@ -105,7 +104,7 @@ def _inner(values: NDArray) -> list[float]:
     return [max(low - room, values.min()), min(high + room, values.max())]
 
 
-def _layer(names: NDArray, codes: NDArray, points: list[tuple]) -> list[dict[str, Any]]:
+def _layer(names: NDArray, codes: NDArray, points: NDArray) -> list[dict[str, Any]]:
     """Points of each level as coordinates of polylines; the largest levels have a style each."""
     sizes = np.bincount(codes[codes >= 0], minlength=len(names))
     named = np.sort(np.argsort(-sizes, kind="stable")[:_STYLES]).tolist()
@@ -114,30 +113,27 @@ def _layer(names: NDArray, codes: NDArray, points: list[tuple]) -> list[dict[str
     if others.any():
         more = len(names) - len(named)
         levels.append((f"{more} others" if more else "unknown", others))
-    drawn = []
-    for i, (name, member) in enumerate(levels):
-        own = [points[row] for row in np.flatnonzero(member)]
-        drawn.append(
-            {
-                "name": name,
-                "style": i if i < len(named) else _STYLES,
-                "before": " ".join(f"{u:g},{v:g}" for u, v, _ in own),
-                "after": " ".join(f"{w:g},{v:g}" for _, v, w in own),
-            }
-        )
-    return drawn
+    return [
+        {
+            "name": name,
+            "style": i if i < len(named) else _STYLES,
+            "before": " ".join(f"{u:g},{v:g}" for u, v, _ in points[member]),
+            "after": " ".join(f"{w:g},{v:g}" for _, v, w in points[member]),
+        }
+        for i, (name, member) in enumerate(levels)
+    ]
 
 
-def _means(classes: Levels, environments: Levels, a: NDArray, b: NDArray) -> list[list[dict]]:
+def _means(places: NDArray, cells: Cells) -> list[list[dict]]:
     """Mean of every cell, one list per class; none where there are too many cells."""
-    if len(classes[0]) * len(environments[0]) > _MOST_CELLS:
+    if len(cells.classes) * len(cells.environments) > _MOST_CELLS:
         return []
-    found: list[list[dict]] = []
-    for k, label in enumerate(classes[0]):
-        found.append([])
-        for e, place in enumerate(environments[0]):
-            rows = (classes[1] == k) & (environments[1] == e)
-            if rows.any():
-                name = f"{name_of(label)}, {name_of(place)}"
-                found[-1].append({"name": name, "x": a[rows].mean(), "y": b[rows].mean()})
-    return found
+    moments = sum_cells(places, cells, order=1)
+    return [
+        [
+            {"name": f"{name_of(label)}, {name_of(place)}", "x": x, "y": y}
+            for place, n, (x, y) in zip(cells.environments, count, mean, strict=True)
+            if n
+        ]
+        for label, count, mean in zip(cells.classes, moments.count, moments.mean, strict=True)
+    ]
