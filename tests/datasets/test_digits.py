@@ -79,13 +79,6 @@ def test_sheets_have_their_colour(splits):
         np.testing.assert_allclose(paper.std(axis=0), 0.05, rtol=0.15)
 
 
-def test_papers_are_a_parameter():
-    black = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
-    train = load_digits_on_paper(papers=black, jitter=0.0, noise=0.0).train
-    np.testing.assert_array_equal(train.X[train.environments == "white"], 1.0)
-    assert train.X[train.environments == "black"].min() == 0.0
-
-
 def test_seed_decides_everything(splits):
     same, other = load_digits_on_paper(random_state=0), load_digits_on_paper(random_state=1)
     np.testing.assert_array_equal(same.test.X, splits.test.X)
@@ -119,9 +112,6 @@ def test_a_plain_classifier_reads_the_paper():
         ({"correlation": 1.5}, r"correlation=1.5 must be in \[0, 1\]"),
         ({"n_train": 0}, "n_train=0 must be an integer, 1 or more"),
         ({"n_train": 1500}, "their sum must be below 1797"),
-        ({"papers": {"red": (1, 0, 0)}}, "must name two"),
-        ({"papers": {"red": (2, 0, 0), "blue": (0, 0, 1)}}, r"papers\['red'\].* in \[0, 1\]"),
-        ({"papers": {"red": (1, 0), "blue": (0, 0, 1)}}, r"papers\['red'\] has shape \(2,\)"),
         ({"jitter": -0.1}, "jitter=-0.1"),
         ({"noise": np.inf}, "noise holds NaN or infinity"),
     ],

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number, numbers
+from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number
 
 #: Red, green and blue of each paper. Most odd digits are on the first, most even on the second.
 PAPERS = {"yellow paper": (0.80, 0.75, 0.60), "blue paper": (0.60, 0.65, 0.80)}
@@ -30,7 +29,6 @@ def load_digits_on_paper(
     correlation: float = 0.95,
     n_train: int = 1000,
     n_validation: int = 297,
-    papers: Mapping[str, ArrayLike] = PAPERS,
     jitter: float = 0.05,
     noise: float = 0.02,
     random_state: RandomState = 0,
@@ -50,8 +48,6 @@ def load_digits_on_paper(
         Share of the training images of each class on the paper that goes with it, in [0, 1].
     n_train, n_validation : int, default=1000 and 297
         Images in the two splits; the others, 500 by default, are the test split.
-    papers : mapping of str to (red, green, blue), default=PAPERS
-        Name and colour of the two papers; the default is yellow and blue.
     jitter : float, default=0.05
         Standard deviation of the colour of a sheet, in each channel.
     noise : float, default=0.02
@@ -88,10 +84,7 @@ def load_digits_on_paper(
     images, digits = load_digits(return_X_y=True)
     share = number("correlation", correlation, 0, 1)
     sd_sheet, sd_pixel = number("jitter", jitter, 0), number("noise", noise, 0)
-    if len(papers) != 2:
-        raise ValueError(f"papers names {len(papers)} papers, {list(papers)}; it must name two.")
-    rgb = [numbers(f"papers[{name!r}]", colour, (3,), 0, 1) for name, colour in papers.items()]
-    names, colours = np.array(list(papers)), np.array(rgb)
+    names, colours = np.array(list(PAPERS)), np.array(list(PAPERS.values()))
     n = integer("n_train", n_train, 1)
     stop = n + integer("n_validation", n_validation, 0)
     if stop >= len(digits):

@@ -57,14 +57,6 @@ def numbers(
     return array
 
 
-def interval(name: str, value: ArrayLike, low: float = -np.inf, high: float = np.inf) -> NDArray:
-    """The value as a pair (lower, upper) inside [low, high]."""
-    pair = numbers(name, value, (2,), low, high)
-    if pair[0] > pair[1]:
-        raise ValueError(f"{name}={value!r} must be (lower, upper) with lower <= upper.")
-    return pair
-
-
 def counts(name: str, value: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Numbers of samples in this shape, from as many of them or from one for all."""
     array = numbers(name, np.full(shape, value) if np.ndim(value) == 0 else value, shape)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from isrlearn.core import Moments
 from isrlearn.datasets import parameters as check
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, mixing_matrix
+from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, counts, mixing_matrix
 
 CLASSES = ("landbird", "waterbird")
 ENVIRONMENTS = ("land", "water")
@@ -20,6 +20,8 @@ ENVIRONMENTS = ("land", "water")
 _TRAIN = ((3498, 184), (56, 1057))
 _VALIDATION = ((467, 466), (133, 133))
 _TEST = ((2255, 2255), (642, 642))
+#: Directions in which the classes differ; leading directions among which the spurious ones are.
+_N_CORE, _SPAN = 20, 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,10 +75,7 @@ class WaterbirdsLikeTruth:
         self, n_samples: ArrayLike, *, random_state: RandomState | Streams = None
     ) -> EnvironmentData:
         """Samples in random order, this many of each class (rows) and environment (columns)."""
-        rng, each = (
-            Streams.of(random_state).generator(),
-            check.counts("n_samples", n_samples, (2, 2)),
-        )
+        rng, each = Streams.of(random_state).generator(), counts("n_samples", n_samples, (2, 2))
         cell = rng.permutation(np.repeat(np.arange(4), each.flat))
         Z = rng.standard_normal((len(cell), len(self.mixing)))
         Z *= self.deviation
@@ -89,12 +88,9 @@ def make_waterbirds_like(
     *,
     n_features: int = 512,
     n_spurious: int = 5,
-    n_core: int = 20,
     core_distance: float = 3.75,
     spurious_distance: float = 3.5,
     class_specific: float = 0.3,
-    decay: float = 1.0,
-    spurious_span: int = 20,
     n_train: ArrayLike = _TRAIN,
     n_validation: ArrayLike = _VALIDATION,
     n_test: ArrayLike = _TEST,
@@ -113,8 +109,6 @@ def make_waterbirds_like(
     n_spurious : int, default=5
         Dimensions of the spurious subspace, 2 or more. Two environments and two classes show two
         of them.
-    n_core : int, default=20
-        Number of directions in which the classes differ.
     core_distance : float, default=3.75
         Distance between the classes in standard deviations inside a cell. The accuracy of a
         predictor that ignores the background is at most Φ(core_distance / 2), 0.970.
@@ -123,11 +117,6 @@ def make_waterbirds_like(
     class_specific : float, default=0.3
         Size of an additional shift in another spurious direction, with opposite signs for the
         classes, as a share of `spurious_distance`.
-    decay : float, default=1.0
-        The j-th largest variance inside a cell is ``j ** -decay``.
-    spurious_span : int, default=20
-        The spurious directions are chosen among this many leading ones. The core directions are
-        anywhere, the j-th with a probability that falls as 1/j.
     n_train, n_validation, n_test : array-like of shape (2, 2)
         Rows of each class (landbird, waterbird) and environment (land, water), by default those
         of Waterbirds; 56 waterbirds are on land in training.
@@ -142,8 +131,10 @@ def make_waterbirds_like(
 
     Notes
     -----
-    The constants were chosen by hand so that the worst-group accuracy of logistic regression is
-    about 0.75, and 0.94 after removing the spurious subspace. The simulation can show how methods
+    The j-th largest variance inside a cell is 1/j. The spurious directions are among the 20 leading
+    ones; the 20 core directions are anywhere, the j-th with a probability that falls as 1/j. These
+    constants were chosen by hand so that the worst-group accuracy of logistic regression is about
+    0.75, and 0.94 after removing the spurious subspace. The simulation can show how methods
     compare; it cannot show how large a shortcut is in practice.
 
     Examples
@@ -158,9 +149,9 @@ def make_waterbirds_like(
     """
     d = check.integer("n_features", n_features, 3)
     streams = Streams.of(random_state)
-    deviation = np.arange(1.0, d + 1) ** (-check.number("decay", decay, 0) / 2)
+    deviation = np.arange(1.0, d + 1) ** -0.5
     rng = streams.generator(Use.SHARED)
-    core, spurious = _positions(d, n_core, n_spurious, spurious_span, rng)
+    core, spurious = _positions(d, check.integer("n_spurious", n_spurious, 2), rng)
     gap = check.number("core_distance", core_distance, 0) * _directions(len(core), 1, rng)[0] / 2
     half = check.number("spurious_distance", spurious_distance, 0) / 2
     shared, specific = half * _directions(len(spurious), 2, rng)
@@ -177,27 +168,24 @@ def make_waterbirds_like(
         spurious=spurious,
     )
     sizes = {"n_train": n_train, "n_validation": n_validation, "n_test": n_test}
-    each = [check.counts(name, value, (2, 2)) for name, value in sizes.items()]
+    each = [counts(name, value, (2, 2)) for name, value in sizes.items()]
     draws = zip(each, SPLITS, strict=True)
     return Splits(*(truth.sample(n, random_state=streams.child(use)) for n, use in draws))
 
 
 def _positions(
-    d: int, n_core: int, n_spurious: int, span: int, rng: np.random.Generator
+    d: int, n_spurious: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct positions in the spectrum of the core and of the spurious directions."""
-    n_core = check.integer("n_core", n_core, 1)
-    n_spurious = check.integer("n_spurious", n_spurious, 2)
-    span = min(check.integer("spurious_span", span, 2), d)
-    if n_spurious > span or n_core + n_spurious > d:
+    if n_spurious > _SPAN or _N_CORE + n_spurious > d:
         raise ValueError(
-            f"n_spurious={n_spurious} directions must be among the {span} leading ones, and with "
-            f"n_core={n_core} at most n_features={d} in all."
+            f"n_spurious={n_spurious} directions must be among the {_SPAN} leading ones, and with "
+            f"{_N_CORE} core directions at most n_features={d} in all."
         )
-    spurious = np.sort(rng.choice(span, n_spurious, replace=False))
+    spurious = np.sort(rng.choice(_SPAN, n_spurious, replace=False))
     rest = np.setdiff1d(np.arange(d), spurious)
     chance = 1.0 / (1.0 + rest)
-    core = np.sort(rng.choice(rest, n_core, replace=False, p=chance / chance.sum()))
+    core = np.sort(rng.choice(rest, _N_CORE, replace=False, p=chance / chance.sum()))
     return core, spurious
 
 

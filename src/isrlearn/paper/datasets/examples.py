@@ -17,7 +17,6 @@ from isrlearn.datasets.parameters import (
     Streams,
     Use,
     integer,
-    interval,
     mixing_matrix,
     number,
     numbers,
@@ -258,6 +257,14 @@ def _opposite_classes(
         sigma_spurious=sigmas,
         stratified=True,
     )
+
+
+def interval(name: str, value: ArrayLike, low: float = -np.inf, high: float = np.inf) -> NDArray:
+    """The value as a pair (lower, upper) inside [low, high]."""
+    pair = numbers(name, value, (2,), low, high)
+    if pair[0] > pair[1]:
+        raise ValueError(f"{name}={value!r} must be (lower, upper) with lower <= upper.")
+    return pair
 
 
 def _listed_first(listed: NDArray[np.float64], drawn: ArrayLike) -> NDArray[np.float64]:

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isrlearn.datasets.data import Splits
-from isrlearn.datasets.parameters import RandomState, interval, number
+from isrlearn.datasets.parameters import RandomState, number
 from isrlearn.datasets.truth import RegressionTruth
-from isrlearn.paper.datasets.examples import Frame
+from isrlearn.paper.datasets.examples import Frame, interval
 
 _PRESETS = {
     False: {
