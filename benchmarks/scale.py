@@ -25,6 +25,7 @@ import numpy as np
 from _clock import parser, written
 
 from isrlearn import ISRClassifier
+from isrlearn.core.labels import Cells
 from isrlearn.engine import cell_moments
 from isrlearn.paper.tables import Table
 
@@ -137,8 +138,7 @@ def dask(folder: Path, quick: bool) -> list[Table]:
     import dask.array as da
 
     from isrlearn.dask import local_cluster
-    from isrlearn.dask.parts import parts_of
-    from isrlearn.dask.sample import DaskSample
+    from isrlearn.dask.parts import DaskSample, rows_of
 
     n, d, repeats = (100_000, 128, 2) if quick else (1_000_000, 256, 5)
     path = folder / "rows.npy"
@@ -154,10 +154,13 @@ def dask(folder: Path, quick: bool) -> list[Table]:
             "file": ([path], "y", "e"),
             "chunks in memory": (chunks, y, e),
         }.items():
+            roles = dict(zip(("y", "environments"), source[1:], strict=True))
             together = []
             for _ in range(repeats + 1):
                 before = sum(client.run(time.process_time).values())
-                there = DaskSample(parts_of(*source, None, None), "classes").moments("cell")
+                rows, labels = rows_of(source[0], roles, None)
+                cells = Cells.of(labels["y"], labels["environments"])
+                there = DaskSample.of(rows, cells, None, None).moments("cell")
                 together.append(sum(client.run(time.process_time).values()) - before)
             two = statistics.median(together[1:])
             error = np.abs(there.scatter - here.scatter).max() / np.abs(here.scatter).max()

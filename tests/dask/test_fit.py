@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import RidgeClassifier
 
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn.core.labels import Cells
 from isrlearn.engine import cell_moments
 
 dask = pytest.importorskip("dask")
@@ -18,7 +19,6 @@ pd = pytest.importorskip("pandas")
 
 from isrlearn import dask as isr_dask  # noqa: E402
 from isrlearn.dask import parts as dask_parts  # noqa: E402
-from isrlearn.dask.sample import DaskSample  # noqa: E402
 
 N, D = 1200, 8
 CUTS = (0, 1, 130, 131, 500, 1100, 1200)
@@ -80,11 +80,13 @@ def collection(request, data, tmp_path):
 def test_moments_are_those_in_memory(collection, data, scheduler, keep):
     X, y, e, w = data
     *source, weight = collection
-    parts = dask_parts.parts_of(*source, weight, None)
-    assert (parts.n_rows, parts.n_features) == (N, D)
-    assert len(parts.groups(moments=True)) > 2
-    assert max(map(len, parts.groups(moments=True))) > 1
-    found = DaskSample(parts, "classes").moments(keep)
+    roles = dict(zip(("y", "environments", "sample_weight"), [*source[1:], weight], strict=True))
+    rows, labels = dask_parts.rows_of(source[0], roles, None)
+    assert rows.shape == (N, D)
+    assert len(rows.groups(moments=True)) > 2
+    assert max(group.stop - group.start for group in rows.groups(moments=True)) > 1
+    cells = Cells.of(labels["y"], labels["environments"])
+    found = dask_parts.DaskSample.of(rows, cells, None, labels.get("sample_weight")).moments(keep)
     w = None if weight is None else w
     expected = cell_moments(X, y, e, pooled=keep == "pooled", sample_weight=w)
     assert found.classes.tolist() == expected.classes.tolist()
@@ -236,7 +238,7 @@ BAD = {
     "no rows": (
         lambda X, y, e: (da.from_array(X[:0].reshape(0, D)), y[:0], e[:0]),
         ValueError,
-        "there are no rows",
+        "X has no rows",
     ),
 }
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
-from isrlearn.dask.parts import is_frame, parts_of
-from isrlearn.dask.sample import DaskSample
+from isrlearn.dask.parts import DaskSample, is_frame, rows_of
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer, pipeline
 
 _ESTIMATORS = (ISRClassifier, ISRRegressor, ISRTransformer)
@@ -62,24 +61,18 @@ def fit(
             f"can are {', '.join(kind.__name__ for kind in _ESTIMATORS)}"
         )
     settings = estimator._settings()
-    if environments is None and estimator.missing_environments == "raise":
-        check.check_environments(None, 0, "raise")
-    if y is None and not isinstance(estimator, ISRTransformer):
-        raise ValueError("y is needed: labels, or the name of the column that holds them")
     target: str | None = "classes" if METHODS[settings.method].uses_classes else None
     if isinstance(estimator, ISRRegressor):
         target = "numbers"
-    parts = parts_of(X, y, environments, sample_weight, features)
-    fitted = pipeline.fit(settings, DaskSample(parts, target))
-    moments = fitted.moments
-    if estimator.missing_environments == "raise" and len(moments.environments) < 2:
-        raise ValueError(
-            f"the rows have {len(moments.environments)} environment(s), "
-            f"{moments.environments.tolist()}; ISR compares environments and needs at least two"
-        )
+    if y is None and target is not None:
+        raise ValueError("y is needed: labels, or the name of the column that holds them")
+    roles = {"y": y, "environments": environments, "sample_weight": sample_weight}
+    rows, labels = rows_of(X, roles, features)
+    _, y, cells, weight = check.check_rows(estimator, rows, *map(labels.get, roles), target=target)
     if isinstance(estimator, ISRClassifier):
-        check.check_classes(moments.classes, moments.class_count)
-    check.know_features(estimator, parts.n_features, parts.feature_names)
+        check.check_classes(cells.classes, np.bincount(cells.k, weight))
+    sample = DaskSample.of(rows, cells, y if target == "numbers" else None, weight)
+    fitted = pipeline.fit(settings, sample)
     store = getattr(estimator, "_store", None)
     return fitted.store(estimator) if store is None else store(fitted)
 
@@ -103,8 +96,7 @@ def predict(estimator: Any, X: Any) -> Any:
     (4,)
     """
     kind = estimator.classes_.dtype if hasattr(estimator, "classes_") else np.dtype(float)
-    X, small = _chunks(estimator, X), _for_arrays(estimator)
-    return X.map_blocks(_call, small, "predict", dtype=kind, drop_axis=1)
+    return _lazy(estimator, X, "predict", dtype=kind, drop_axis=1)
 
 
 def predict_proba(estimator: Any, X: Any) -> Any:
@@ -122,26 +114,23 @@ def predict_proba(estimator: Any, X: Any) -> Any:
     >>> predict_proba(clf, da.from_array(X, chunks=(30, -1))).shape
     (80, 2)
     """
-    X, small = _chunks(estimator, X), _for_arrays(estimator)
-    chunks = (X.chunks[0], (len(estimator.classes_),))
-    return X.map_blocks(_call, small, "predict_proba", dtype=float, chunks=chunks)
+    return _lazy(estimator, X, "predict_proba", dtype=float, width=len(estimator.classes_))
 
 
-def _chunks(estimator: Any, X: Any) -> Any:
-    """X as a Dask array of whole rows, with the estimator's features in their order."""
+def _lazy(estimator: Any, X: Any, method: str, width: int | None = None, **result: Any) -> Any:
+    """A method of the estimator, applied to chunks of whole rows, with its features in order."""
     if is_frame(X):
         X = X[list(getattr(estimator, "feature_names_in_", X.columns))].to_dask_array()
     elif not hasattr(X, "map_blocks"):
         raise TypeError(f"X must be a Dask array or a Dask frame; got {type(X).__name__}")
-    return X.rechunk({1: -1})
-
-
-def _for_arrays(estimator: Any) -> Any:
-    """A copy of the estimator for plain arrays, without its moments, which can be large."""
+    # A copy for plain arrays, without the moments, which can be large.
     small = copy(estimator)
     for name in ("feature_names_in_", "moments_"):
         vars(small).pop(name, None)
-    return small
+    X = X.rechunk({1: -1})
+    if width is not None:
+        result["chunks"] = (X.chunks[0], (width,))
+    return X.map_blocks(_call, small, method, **result)
 
 
 def _call(block: Any, estimator: Any, method: str) -> Any:

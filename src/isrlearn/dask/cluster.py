@@ -13,13 +13,8 @@ PATIENCE = 60.0
 
 #: One BLAS thread per worker, set before NumPy is imported there. Freed memory is kept for the next
 #: block: returning it to the system at once, the default, costs a third of the processor time.
-_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-}
+_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_ENVIRONMENT |= dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(1 << 30))
 
 
 def local_cluster(n_workers: int | None = None, **settings: Any) -> Any:
@@ -86,15 +81,15 @@ def computed(tasks: list[Any]) -> list[Any]:
     On a cluster, a task whose worker dies is run again on another one. A task that kills every
     worker it runs on, or a cluster without workers, is an error.
     """
-    client = _client()
+    # The scheduler in use is a method of the client, if it is a cluster's.
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
     if client is None:
         return list(dask.compute(*tasks))
     from distributed import KilledWorker
 
     futures = client.compute(tasks)
     try:
-        _wait(client, futures)
-        return [_result(client, future) for future in futures]
+        return _results(client, futures)
     except BaseException as error:
         client.cancel(futures)
         if not isinstance(error, KilledWorker):
@@ -109,43 +104,25 @@ def computed(tasks: list[Any]) -> list[Any]:
             future.release()
 
 
-def _client() -> Any:
-    """The client of the cluster in use; None if there is none, or another scheduler is set."""
-    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
-        return None
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
-
-
-def _wait(client: Any, futures: list[Any]) -> None:
-    """Return when all futures are done or have failed; raise if no workers are left."""
+def _results(client: Any, futures: list[Any]) -> list[Any]:
+    """What the tasks returned, or the first error; raise if no workers are left."""
     from distributed import wait
 
     seen = time.monotonic()  # when there last were workers
-    while True:
+    while time.monotonic() - seen <= PATIENCE:
+        failed: list[Any] = []
         try:
             wait(futures, timeout=2)
-            return
+            failed = [future for future in futures if future.status == "error"]
+            if not failed:
+                return [future.result(timeout=PATIENCE) for future in futures]
         except TimeoutError:
+            # Not done yet, or a worker that held a result has died since: its task runs again.
             if client.scheduler_info(n_workers=-1)["workers"]:
                 seen = time.monotonic()
-        if time.monotonic() - seen > PATIENCE:
-            raise RuntimeError(
-                f"the cluster at {client.scheduler.address} has had no workers for {PATIENCE:g} "
-                "seconds: nothing was fitted. Start workers and fit again"
-            )
-
-
-def _result(client: Any, future: Any) -> Any:
-    """What a task that is done returned, or raised."""
-    while future.status == "finished":
-        try:
-            return future.result(timeout=PATIENCE)
-        except TimeoutError:
-            # The worker that held the result has died since: the task runs again.
-            _wait(client, [future])
-    return future.result()
+        if failed:
+            failed[0].result()  # raises what the task raised
+    raise RuntimeError(
+        f"the cluster at {client.scheduler.address} has had no workers for {PATIENCE:g} seconds: "
+        "nothing was fitted. Start workers and fit again"
+    )

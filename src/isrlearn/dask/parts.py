@@ -1,80 +1,186 @@
-"""Dask collections and files as parts: what one task reads, rows and their labels together."""
+"""Rows in parts, from Dask collections and files, and their sums by tasks where the rows are."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from itertools import pairwise
+from operator import methodcaller
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import dask
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
+from isrlearn.core.labels import Cells, encode
+from isrlearn.core.moments import Moments
+from isrlearn.core.whiten import Coordinates
 from isrlearn.dask.cluster import computed
-from isrlearn.engine.rows import Rows
+from isrlearn.engine import LogisticFit, LogisticLoss, Rows, leading_metric, minimise
+from isrlearn.estimators.heads import Sample
 
 #: Fewest and most bytes of features, as float64, that are worth a task of their own.
 LEAST_BYTES, MOST_BYTES = 128 << 20, 1 << 30
 #: Fewest rows of a file per part. They are read block by block and may exceed the memory.
 _FILE_ROWS = 1 << 17
 
-
-class Part(NamedTuple):
-    """Rows of one part, as a task sees them."""
-
-    X: Any  # (b, d), or Rows
-    y: NDArray  # (b,)
-    environments: NDArray  # (b,)
-    weight: NDArray[np.float64] | None  # (b,)
+Weights = tuple[NDArray, NDArray] | None
+Labels = dict[str, NDArray]  # y, environments and sample_weight, as far as they were given
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """Rows of a collection in parts, in their order.
+class DaskRows(Rows):
+    """Rows in parts, in their order: chunks that Dask computes, or positions in files."""
 
-    Inside a task, `read` turns an element of `parts` into a `Part`.
-    """
-
-    parts: list[Any]  # chunks that Dask computes, or positions in files
+    parts: list[Any]
     lengths: Sequence[int]  # number of rows of each part
-    read: Callable[[Any], Part]
-    n_features: int
-    dtype: np.dtype  # of the features: float32 only if all of them are
+    shape: tuple[int, int]
+    dtype: np.dtype
     feature_names: tuple[str, ...] | None = None
-    weighted: bool = False  # whether rows have sample weights
 
-    @property
-    def n_rows(self) -> int:
-        """Total number of rows."""
-        return sum(self.lengths)
+    def __getitem__(self, rows: slice) -> NDArray:
+        """Raise: only tasks read these rows."""
+        raise ValueError("these rows are in parts, which only tasks can read")
 
-    def groups(self, *, moments: bool) -> list[list[Any]]:
-        """Consecutive parts, grouped into tasks that are worth scheduling.
+    def groups(self, *, moments: bool) -> list[slice]:
+        """Positions of consecutive parts, grouped into tasks that are worth scheduling.
 
         A task that returns moments should read four times the bytes of the moments of eight cells.
         The groups depend on sizes only, so that sums are the same on every cluster.
         """
-        most, size = LEAST_BYTES, 0
+        d, most = self.shape[1], LEAST_BYTES
         if moments:
-            most = max(LEAST_BYTES, min(MOST_BYTES, 4 * 8 * 8 * self.n_features**2))
-        groups: list[list[Any]] = [[]]
-        for part, n in zip(self.parts, self.lengths, strict=True):
-            size += 8 * n * self.n_features
-            if groups[-1] and size > most:
-                groups.append([])
-                size = 8 * n * self.n_features
-            groups[-1] += [part] if n else []
-        return groups
+            most = max(LEAST_BYTES, min(MOST_BYTES, 4 * 8 * 8 * d**2))
+        group = np.cumsum(self.lengths) * 8 * d // most
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        return [slice(a, b) for a, b in pairwise([*starts.tolist(), len(group)])]
 
 
-def parts_of(X: Any, y: Any, environments: Any, sample_weight: Any, features: Any) -> Parts:
-    """Parts of a Dask array, a Dask frame or files."""
-    roles = {"y": y, "environments": environments, "sample_weight": sample_weight}
+@dataclass(frozen=True, eq=False)
+class DaskSample(Sample):
+    """A sample whose rows are in parts: only tasks read them, and only sums come back.
+
+    Parameters
+    ----------
+    X : DaskRows
+    cells, target, weight
+        As in `Sample`.
+    labels : list
+        The rest of the sample for each part, where the tasks run.
+    reduction : (components, center), optional
+        Directions (d, p) that the centred rows are projected on.
+    """
+
+    labels: list[Any] = field(default_factory=list)
+    reduction: tuple[NDArray, NDArray] | None = None
+    has_rows = False
+
+    @classmethod
+    def of(cls, X: DaskRows, cells: Cells, target: Any, weight: Any) -> DaskSample:
+        """The sample with its labels sent to the workers, once for all passes."""
+        whole, ends = Sample(np.empty((len(X), 0)), cells, target, weight), np.cumsum(X.lengths)
+        parts = [np.arange(end - n, end) for n, end in zip(X.lengths, ends, strict=True)]
+        labels = dask.persist(*(dask.delayed(whole.rows(part)) for part in parts))
+        return cls(X, cells, target, weight, list(labels))
+
+    @property
+    def size(self) -> tuple[float, int]:
+        """Number of rows, or their total weight, and of features."""
+        n, d = super().size
+        return n, d if self.reduction is None else self.reduction[0].shape[1]
+
+    def sums(self, of_sample: Callable[[Sample], Any], *, moments: bool) -> list[Any]:
+        """One task per group of parts: the sum of a function of their samples."""
+        function = dask.delayed(of_sample, traverse=False, pure=False)  # sent once per worker
+        task = dask.delayed(_group_sum)
+        groups = self.X.groups(moments=moments)
+        return [task(self.X.parts[g], self.labels[g], function) for g in groups]
+
+    def moments(self, keep: str) -> Moments:
+        """Moments of all parts, merged in the order of the rows."""
+        tasks = self.sums(methodcaller("moments", keep), moments=keep != "mean")
+        # Merge neighbours pairwise: the same sums wherever they are computed, and never more than
+        # two of them on one worker.
+        while len(tasks) > 1:
+            tasks = [dask.delayed(sum)(tasks[i : i + 2]) for i in range(0, len(tasks), 2)]
+        return computed(tasks)[0]
+
+    def project(self, components: NDArray, center: NDArray) -> DaskSample:
+        """The same sample with centred rows projected on directions (d, p)."""
+        return replace(self, reduction=(components, center))
+
+    def logistic(
+        self,
+        moments: Moments,
+        coordinates: Coordinates,
+        penalty: float,
+        weights: Weights,
+        start: Any = None,
+    ) -> LogisticFit:
+        """A logistic regression of the class in a head's coordinates."""
+        weight = self.weight if weights is None else self.row_weights(weights)
+        count = np.bincount(self.cells.k, weight, len(self.cells.classes)).astype(float)
+        center, matrix, metric = coordinates.eraser.center, coordinates.matrix, None
+        if coordinates.linear.ndim == 1:
+            share = count.sum() / moments.total[0]
+            scatter = share * (matrix.T @ moments.total_scatter() @ matrix)
+            metric = leading_metric(lambda V: scatter @ V, float(np.trace(scatter)), len(scatter))
+        if self.reduction is not None:
+            components, origin = self.reduction
+            center, matrix = origin + components @ center, components @ matrix
+        names = self.cells.classes, self.cells.environments
+        of_sample = partial(_loss, names=names, weights=weights, center=center)
+
+        def summed(coef: NDArray, intercept: NDArray) -> tuple[float, NDArray, NDArray]:
+            """Loss and gradient. Coefficients are mapped to the features, not rows to the head."""
+            at = partial(of_sample, coef=coef @ matrix.T, intercept=intercept)
+            total, m = sum(computed(self.sums(at, moments=False))), len(intercept)
+            return float(total[0]), total[1:-m].reshape(m, -1) @ matrix, total[-m:]
+
+        loss: Any = SimpleNamespace(loss_and_gradient=summed)
+        tol = 1e-6 if self.X.dtype == np.float32 else 1e-11
+        return minimise(loss, coordinates.n_coordinates, count, penalty, metric, start, tol)
+
+
+def _group_sum(parts: list[Any], labels: list[Sample], of_sample: Any) -> Any:
+    with threadpool_limits(limits=1):
+        return sum(
+            of_sample(replace(rest, X=read_part(part)))
+            for part, rest in zip(parts, labels, strict=True)
+            if len(rest.cells.k)
+        )
+
+
+def _loss(
+    sample: Sample,
+    names: tuple[NDArray, NDArray],
+    weights: Weights,
+    center: NDArray,
+    coef: NDArray,
+    intercept: NDArray,
+) -> NDArray:
+    """Loss of the rows of a part and its derivatives, in one vector."""
+    cells = sample.cells
+    k, e = encode(cells.classes, names[0])[1], encode(cells.environments, names[1])[1]
+    # The part's own codes become those of the whole; an unknown environment, -1, stays -1.
+    cells = Cells(*names, k[cells.k], np.append(e, -1)[cells.e])
+    sample = replace(sample, cells=cells)
+    weight = sample.weight if weights is None else sample.row_weights(weights)
+    loss = LogisticLoss(sample.X, cells.k, weight, partial(np.add, -center))
+    value, by_coef, by_intercept = loss.loss_and_gradient(coef, intercept)
+    return np.concatenate([[value], by_coef.ravel(), by_intercept])
+
+
+def rows_of(X: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRows, Labels]:
+    """Rows of a Dask array, a Dask frame or files, and their labels in memory."""
+    roles = {role: values for role, values in roles.items() if values is not None}
     if isinstance(X, str | os.PathLike):
         X = [X]
     if isinstance(X, list | tuple):
@@ -94,7 +200,25 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "map_partitions") and hasattr(X, "columns")
 
 
-def _of_array(X: Any, roles: dict[str, Any]) -> Parts:
+def read_part(part: Any) -> Any:
+    """Rows of a part, inside a task: an array, or rows of a file."""
+    if not isinstance(part, tuple):
+        # Chunks received over the network may be unaligned, which makes reading them much slower.
+        return np.require(part, requirements="A")
+    path, spec, start, stop = part
+    X = _table(path, spec).X
+    # Rows of Parquet remember their position, so tasks cannot share them.
+    if isinstance(X, Rows):
+        return _Window(copy(X), start, (stop - start, X.shape[1]), X.dtype)
+    return X[start:stop]
+
+
+def _float(dtypes: Sequence[Any]) -> np.dtype:
+    """float32 if all the types are, else float64."""
+    return np.dtype(np.float32 if all(t == np.float32 for t in dtypes) else np.float64)
+
+
+def _of_array(X: Any, roles: dict[str, Any], names: Any = None) -> tuple[DaskRows, Labels]:
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions, (rows, features); it has {X.ndim}")
     if np.isnan(X.shape[0]):
@@ -103,79 +227,36 @@ def _of_array(X: Any, roles: dict[str, Any]) -> Parts:
             "frame it came from with the names of its columns, or call X.compute_chunk_sizes()"
         )
     # Labels are small compared to the features, so they are kept in memory.
-    labels = {
-        role: np.asarray(values.compute() if hasattr(values, "compute") else values)
-        for role, values in roles.items()
-        if values is not None
-    }
-    for role, values in labels.items():
-        if values.shape != X.shape[:1]:
-            raise ValueError(f"{role} has shape {values.shape}, but X has {X.shape[0]} rows")
-    lengths, ends = X.chunks[0], np.cumsum(X.chunks[0])
-    parts = [
-        (chunk, {role: values[end - n : end] for role, values in labels.items()})
-        for chunk, n, end in zip(
-            X.rechunk({1: -1}).to_delayed().ravel(), lengths, ends, strict=True
-        )
-    ]
-    dtype, weighted = _float([X.dtype]), "sample_weight" in labels
-    return Parts(parts, lengths, _read_chunk, X.shape[1], dtype, weighted=weighted)
+    labels = {r: np.asarray(v.compute() if hasattr(v, "compute") else v) for r, v in roles.items()}
+    parts = X.rechunk({1: -1}).to_delayed().ravel().tolist()
+    return DaskRows(parts, X.chunks[0], X.shape, _float([X.dtype]), names), labels
 
 
-def _read_chunk(part: Any) -> Part:
-    # Chunks received over the network may be unaligned, which makes reading them much slower.
-    return _part(np.require(part[0], requirements="A"), **part[1])
-
-
-def _part(X: Any, y: Any = None, environments: Any = None, sample_weight: Any = None) -> Part:
-    """Rows with zeros for labels and environments that were not given."""
-    zeros = np.zeros(len(X), dtype=int)
-    y, environments = (zeros if a is None else a for a in (y, environments))
-    return Part(X, y, environments, None if sample_weight is None else sample_weight.astype(float))
-
-
-def _float(dtypes: Sequence[Any]) -> np.dtype:
-    """float32 if all the types are, else float64."""
-    return np.dtype(np.float32 if all(t == np.float32 for t in dtypes) else np.float64)
-
-
-def _of_frame(frame: Any, roles: dict[str, Any], features: Any) -> Parts:
-    columns = list(frame.columns)
-    roles = {role: name for role, name in roles.items() if name is not None}
-    for role, name in roles.items():
+def _of_frame(frame: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRows, Labels]:
+    columns, named = list(frame.columns), list(roles.values())
+    for role, name in [*roles.items(), *(("features", name) for name in features or ())]:
         if not isinstance(name, str) or name not in columns:
             raise ValueError(
-                f"{role}={name!r} must be the name of a column of the frame: separate columns "
+                f"{role}: {name!r} must be the name of a column of the frame: separate columns "
                 f"could be misaligned. The frame has {columns[:8]}"
             )
-    named = list(roles.values())
     wanted = [c for c in columns if c not in named] if features is None else list(features)
-    missing = [name for name in wanted if name not in columns]
-    if missing:
-        raise ValueError(f"the frame has no column {missing[0]!r}; it has {columns[:8]}")
-    chunks = frame[[*wanted, *named]].to_delayed()
-    lengths = computed([dask.delayed(len)(chunk) for chunk in chunks])
-    parts = [(chunk, wanted, roles) for chunk in chunks]
-    dtype, names = _float([frame[name].dtype for name in wanted]), tuple(map(str, wanted))
-    return Parts(parts, lengths, _read_frame, len(wanted), dtype, names, "sample_weight" in roles)
+    pieces = computed(frame[named].to_delayed())
+    labels = {r: np.concatenate([p[name].to_numpy() for p in pieces]) for r, name in roles.items()}
+    X = frame[wanted].to_dask_array(lengths=tuple(map(len, pieces)))
+    return _of_array(X, labels, tuple(map(str, wanted)))
 
 
-def _read_frame(part: Any) -> Part:
-    frame, wanted, roles = part
-    labels = {role: frame[name].to_numpy() for role, name in roles.items()}
-    return _part(frame[wanted].to_numpy(), **labels)
-
-
-def _of_files(paths: list[Path], roles: dict[str, Any], features: Any) -> Parts:
+def _of_files(paths: list[Path], roles: dict[str, Any], features: Any) -> tuple[DaskRows, Labels]:
     if not paths:
         raise ValueError("there are no files to read; give at least one path")
-    if roles["sample_weight"] is not None:
+    if "sample_weight" in roles:
         raise ValueError("sample_weight cannot be read from files; use a Dask frame")
     # A new name for every fit: workers must not reuse tables that an earlier fit has cached.
     features = None if features is None else tuple(features)
-    spec = (roles["y"], roles["environments"], features, uuid4().hex)
-    shapes = computed([dask.delayed(_shape)(path, spec) for path in paths])
-    n_rows, names, dtypes, widths = zip(*shapes, strict=True)
+    spec = (roles.get("y"), roles.get("environments"), features, uuid4().hex)
+    tables = computed([dask.delayed(_described)(path, spec) for path in paths])
+    n_rows, widths, names, dtypes, *columns = zip(*tables, strict=True)
     if len(set(zip(names, widths, strict=True))) != 1:
         raise ValueError(f"{paths[0]} and other files have different features")
     step = max(_FILE_ROWS, LEAST_BYTES // (8 * widths[0]))
@@ -186,41 +267,46 @@ def _of_files(paths: list[Path], roles: dict[str, Any], features: Any) -> Parts:
         for start in range(0, n, step)
     ]
     lengths = [stop - start for _, _, start, stop in parts]
-    return Parts(parts, lengths, _read_file, widths[0], _float(dtypes), names[0])
+    labels = dict(zip(("y", "environments"), map(_joined, columns), strict=True))
+    shape = sum(lengths), widths[0]
+    return DaskRows(parts, lengths, shape, _float(dtypes), names[0]), labels
 
 
-def _shape(path: Path, spec: Any) -> tuple[int, tuple[str, ...] | None, np.dtype, int]:
-    """Number of rows of a file, names and type of its features, and their number."""
+def _described(path: Path, spec: Any) -> tuple[Any, ...]:
+    """Shape of the features of a file, their names and type, labels and environments."""
     table = _table(path, spec)
     names = table.feature_names if table.named else None
-    return len(table), names, np.dtype(table.X.dtype), table.X.shape[1]
+    return *table.X.shape, names, np.dtype(table.X.dtype), table.y, table.environments
 
 
-def _read_file(part: Any) -> Part:
-    path, spec, start, stop = part
-    table, rows = _table(path, spec), slice(start, stop)
-    # Rows of Parquet remember their position, so tasks cannot share them.
-    X = _Window(copy(table.X), start, stop) if isinstance(table.X, Rows) else table.X[rows]
-    y, environments = (None if a is None else a[rows] for a in (table.y, table.environments))
-    return _part(X, y, environments)
+def _joined(columns: Sequence[Any]) -> Any:
+    """One column of several files."""
+    if columns[0] is None:
+        return None
+    if len({column.dtype.kind in "US" for column in columns}) > 1:
+        # NumPy would turn numbers into text to join the two.
+        columns = [column.astype(object) for column in columns]
+    return np.concatenate(columns)
 
 
 @lru_cache(maxsize=2)
 def _table(path: Path, spec: Any) -> Any:
-    """The table of a file, cached so that its labels are not read again in every pass."""
+    """The table of a file, cached so that it is not opened again in every pass."""
     from isrlearn.io import read_table
 
     label, environment, features, _ = spec
     return read_table(path, label=label, environment=environment, features=features, stream=True)
 
 
+@dataclass(frozen=True, eq=False)
 class _Window(Rows):
     """Consecutive rows of a source."""
 
-    def __init__(self, rows: Any, start: int, stop: int) -> None:
-        self._rows, self._start = rows, start
-        self.shape, self.dtype = (stop - start, rows.shape[1]), rows.dtype
+    rows: Any
+    start: int
+    shape: tuple[int, int]
+    dtype: np.dtype
 
     def __getitem__(self, rows: slice) -> NDArray:
         start, stop, _ = rows.indices(len(self))
-        return np.asarray(self._rows[self._start + start : self._start + max(start, stop)])
+        return np.asarray(self.rows[self.start + start : self.start + max(start, stop)])
