@@ -25,6 +25,12 @@ class Batch(NamedTuple):
     y: Tensor  # (n,) int64 classes or float targets, or (n, t) targets
     environments: Tensor  # (n,) int64, -1 where unknown
 
+    def arrays(self) -> tuple[NDArray, NDArray]:
+        """Targets and environments as the estimators expect them: NaN, not -1, where unknown."""
+        codes = self.environments.cpu().numpy()
+        unknown = codes == UNKNOWN
+        return self.y.cpu().numpy(), np.where(unknown, np.nan, codes) if unknown.any() else codes
+
 
 def batches(loader: Iterable[Any], device: torch.device, *, shown: bool = False) -> Iterator[Batch]:
     """Checked batches of a loader on a device, with a progress bar if `shown`."""
@@ -97,12 +103,6 @@ def _to(x: Any, device: torch.device) -> Any:
     return x.to(device, non_blocking=True) if hasattr(x, "to") else x
 
 
-def known_environments(codes: Tensor) -> NDArray:
-    """The codes as the estimators expect them: NaN, not -1, where the environment is unknown."""
-    array = codes.cpu().numpy()
-    return np.where(array == UNKNOWN, np.nan, array) if UNKNOWN in array else array
-
-
 def model_device(model: nn.Module, device: Any = None) -> torch.device:
     """The device given, or that of the model's first parameter."""
     if device is not None:
@@ -127,14 +127,20 @@ def outputs_of(model: nn.Module, x: Any) -> Tensor:
     return outputs
 
 
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards every module is in its former mode."""
+def evaluated(
+    model: nn.Module, loader: Iterable[Any], device: Any, *, shown: bool
+) -> Iterator[tuple[Batch, Tensor]]:
+    """Batches and the model's outputs, in evaluation mode without gradients.
+
+    Afterwards every module is in its former mode.
+    """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        with torch.no_grad():
-            yield
+        for batch in batches(loader, model_device(model, device), shown=shown):
+            with torch.no_grad():
+                outputs = outputs_of(model, batch.x)
+            yield batch, outputs
     finally:
         for module, mode in modes:
             module.training = mode

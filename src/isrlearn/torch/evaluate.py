@@ -9,13 +9,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from isrlearn.metrics import GroupReport, group_report
-from isrlearn.torch.batches import (
-    batches,
-    evaluating,
-    known_environments,
-    model_device,
-    outputs_of,
-)
+from isrlearn.torch.batches import evaluated
 from isrlearn.validation import check_choice
 
 
@@ -56,17 +50,14 @@ def evaluate(
     """
     regression = is_regression(task)
     columns = []
-    with evaluating(model):
-        for batch in batches(loader, model_device(model, device), shown=progress):
-            outputs = outputs_of(model, batch.x)
-            if regression:
-                predicted = target_values(outputs, batch.y).double()
-            else:
-                logits = class_logits(outputs, batch.y)
-                predicted = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
-            environments = known_environments(batch.environments)
-            columns.append((batch.y.cpu().numpy(), predicted.cpu().numpy(), environments))
-    y_true, y_pred, environments = map(np.concatenate, zip(*columns, strict=True))
+    for batch, outputs in evaluated(model, loader, device, shown=progress):
+        if regression:
+            predicted = target_values(outputs, batch.y).double()
+        else:
+            logits = class_logits(outputs, batch.y)
+            predicted = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
+        columns.append((predicted.cpu().numpy(), *batch.arrays()))
+    y_pred, y_true, environments = map(np.concatenate, zip(*columns, strict=True))
     metric = metric or ("rmse" if regression else "accuracy")
     return group_report(y_true, y_pred, environments, metric=metric)
 

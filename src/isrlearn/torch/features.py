@@ -17,14 +17,7 @@ from isrlearn.core.moments import Moments
 from isrlearn.datasets import EnvironmentData
 from isrlearn.engine import cell_moments
 from isrlearn.io.files import atomic_write, check_writable
-from isrlearn.torch.batches import (
-    batches,
-    captured,
-    evaluating,
-    known_environments,
-    model_device,
-    outputs_of,
-)
+from isrlearn.torch.batches import captured, evaluated
 from isrlearn.torch.evaluate import check_classes, is_regression
 
 #: Rows that are summed at a time. Adding moments costs as much as some hundred rows.
@@ -144,23 +137,17 @@ def torch_moments(
 
     def moments(block: list[tuple[NDArray, NDArray, NDArray]]) -> Moments:
         X, y, environments = map(np.concatenate, zip(*block, strict=True))
-        labels, targets = (None, y) if regression else (y, None)
+        labels, targets = (None, y) if regression else (check_classes(torch.as_tensor(y)), None)
         X = X.astype(float, copy=False)
         return cell_moments(X, labels, environments, order=order, pooled=pooled, targets=targets)
 
-    def parts() -> Iterator[Moments]:
-        block = []
-        for rows in _feature_batches(model, loader, layer, device, progress):
-            if not regression:
-                check_classes(torch.as_tensor(rows[1]))
-            block.append(rows)
-            if sum(len(y) for _, y, _ in block) >= _BLOCK:
-                yield moments(block)
-                block = []
-        if block:
-            yield moments(block)
-
-    total: Moments = sum(parts())  # type: ignore[assignment]
+    block: list[tuple[NDArray, NDArray, NDArray]] = []
+    total: Any = 0
+    for rows in _feature_batches(model, loader, layer, device, progress):
+        block.append(rows)
+        if sum(len(y) for _, y, _ in block) >= _BLOCK:
+            total, block = total + moments(block), []
+    total = total + moments(block) if block else total
     # Where some environments are unknown, the codes of the others are floats.
     return replace(total, environments=total.environments.astype(int))
 
@@ -169,10 +156,8 @@ def _feature_batches(
     model: nn.Module, loader: Iterable[Any], layer: str, device: Any, progress: bool
 ) -> Iterator[tuple[NDArray, NDArray, NDArray]]:
     """Features, targets and environments of each batch."""
-    with captured(model, layer) as inputs, evaluating(model):
-        places = batches(loader, model_device(model, device), shown=progress)
-        for number, batch in enumerate(places):
-            outputs_of(model, batch.x)
+    with captured(model, layer) as inputs:
+        for number, (batch, _) in enumerate(evaluated(model, loader, device, shown=progress)):
             features = inputs(len(batch.y))
             bad = int((~torch.isfinite(features)).any(dim=1).sum())
             if bad:
@@ -182,8 +167,7 @@ def _feature_batches(
                 )
             # NumPy has no bfloat16, and half precision is too little for moments.
             kind = torch.float64 if features.dtype == torch.float64 else torch.float32
-            X, y = features.to("cpu", kind).numpy(), batch.y.cpu().numpy()
-            yield X, y, known_environments(batch.environments)
+            yield features.to("cpu", kind).numpy(), *batch.arrays()
 
 
 def _write_rows(file: BinaryIO, parts: Iterable[NDArray]) -> None:

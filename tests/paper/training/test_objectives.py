@@ -16,8 +16,8 @@ from isrlearn.paper.baselines.objectives import (
     RiskVariance,
 )
 from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, environment_risks
-from isrlearn.paper.training.objectives import OBJECTIVES, Groups, make_objective
-from isrlearn.paper.training.task import find_task
+from isrlearn.paper.training.objectives import OBJECTIVES, make_objective
+from isrlearn.paper.training.task import Groups, find_task
 from isrlearn.torch.batches import Batch
 
 SIZES = (40, 25, 60)  # environments of unequal size

@@ -3,51 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from isrlearn.paper.training.task import Task
-from isrlearn.torch.batches import UNKNOWN, Batch, batches, captured, outputs_of
+from isrlearn.paper.training.task import Groups, Task, check_known
+from isrlearn.torch.batches import Batch, captured, outputs_of
 from isrlearn.validation import check_between, check_choice
 
-__all__ = ["OBJECTIVES", "Groups", "Objective", "make_objective"]
-
-
-class Groups(NamedTuple):
-    """Groups of a training set: each class in each environment, or each environment."""
-
-    index: Tensor  # (K, E) number of each group, -1 where a class is not in an environment
-    count: Tensor  # (G,) samples of each group
-
-    @classmethod
-    def of(cls, loader: Iterable[Any], task: Task) -> Groups:
-        """Groups counted in one pass over a loader."""
-        cpu = torch.device("cpu")
-        found = torch.cat([task.groups(batch) for batch in batches(loader, cpu)])
-        _check_known(found[:, 1], "of the training set")
-        names, count = torch.unique(found, dim=0, return_counts=True)
-        size = (int(names[:, 0].max()) + 1, int(names[:, 1].max()) + 1)
-        index = torch.full(size, -1, dtype=torch.long)
-        index[names[:, 0], names[:, 1]] = torch.arange(len(names))
-        return cls(index, count)
-
-    def members(self, batch: Batch, task: Task) -> Tensor:
-        """Number of the group of each sample, (n,)."""
-        pairs = task.groups(batch)
-        index = self.index.to(pairs.device)
-        inside = (pairs >= 0).all() and (pairs < torch.tensor(index.shape).to(pairs)).all()
-        members = index[pairs[:, 0], pairs[:, 1]] if inside else None
-        if members is None or (members < 0).any():
-            raise ValueError(
-                "the loader returned a group that did not exist when groups were counted: it must "
-                "return the same samples in every epoch"
-            )
-        return members
+__all__ = ["OBJECTIVES", "Objective", "make_objective"]
 
 
 @dataclass
@@ -313,19 +280,9 @@ def make_objective(name: str, parameters: dict[str, Any]) -> Objective:
     return kind(**parameters)
 
 
-def _check_known(environments: Tensor, where: str) -> None:
-    """Raise if the environment of a sample is unknown."""
-    unknown = int((environments == UNKNOWN).sum())
-    if unknown:
-        raise ValueError(
-            f"this objective needs the environment of every sample, and {unknown} of "
-            f"{len(environments)} {where} are unknown (-1): remove them"
-        )
-
-
 def _present(environments: Tensor) -> tuple[Tensor, Tensor]:
     """Index of each sample's environment among those present, (n,), and their sizes, (E,)."""
-    _check_known(environments, "in a batch")
+    check_known(environments, "in a batch")
     _, place, count = torch.unique(environments, return_inverse=True, return_counts=True)
     return place, count
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from isrlearn.io.files import check_writable
-from isrlearn.paper.training.objectives import Groups, make_objective
+from isrlearn.paper.training.objectives import make_objective
 from isrlearn.paper.training.run import (
     EpochRecord,
     Run,
@@ -25,7 +25,7 @@ from isrlearn.paper.training.run import (
     seed_epoch,
     seeded,
 )
-from isrlearn.paper.training.task import Task, find_task
+from isrlearn.paper.training.task import Groups, Task, find_task
 from isrlearn.progress import progress as progress_bar
 from isrlearn.torch.batches import batches, model_device
 from isrlearn.torch.evaluate import evaluate
