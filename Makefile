@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 TEST_JOBS ?= 2
 OLDEST ?= .venv-oldest
-# --quick takes small shapes, and leaves the tables of the full ones alone.
+# --quick measures small shapes and writes to build/, so that the committed tables stay unchanged.
 BENCH_ARGS ?=
 BENCH_OUT ?= $(if $(findstring --quick,$(BENCH_ARGS)),build,docs/benchmarks)/speed
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# The processes of the test run share the cores; a BLAS that threads as well only slows them.
+# The test processes share the cores; BLAS threads in each of them would only slow them down.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 COVERED := core estimators
 
@@ -17,19 +17,19 @@ COVERED := core estimators
 .PHONY: help demo test test-oldest coverage lint format docs bench dist audit screenshot clean
 
 help:
-	@echo "make demo    plain and invariant classifier side by side, in seconds"
-	@echo "make test    the whole test suite"
-	@echo "make docs    the site in build/docs, warnings as errors, opened in chromium"
-	@echo "make bench   tables of speed and memory in docs/benchmarks/speed: an hour on an idle machine;"
-	@echo "             with BENCH_ARGS=--quick small shapes, in build/speed"
-	@echo "make dist    wheel and sdist in dist/, checked, installed and tried in an empty place"
-	@echo "make test-oldest  the suite with the oldest versions of what isrlearn needs"
-	@echo "make coverage     lines and branches of core and estimators that their tests miss; 95 % needed"
-	@echo "make audit   known vulnerabilities of what isrlearn and its extras need (asks the network)"
-	@echo "make lint    ruff (lint and format) and mypy, changing nothing"
-	@echo "make format  ruff's fixes and formatting, applied"
-	@echo "make screenshot   the report's picture in docs/, taken with chromium"
-	@echo "make clean   remove what these commands made, the virtual environment included"
+	@echo "make demo    compare a plain classifier with ISR, in seconds"
+	@echo "make test    run the whole test suite"
+	@echo "make docs    build the site in build/docs; warnings are errors, every page is opened in Chromium"
+	@echo "make bench   measure speed and memory, tables in docs/benchmarks/speed: an hour on an idle machine;"
+	@echo "             with BENCH_ARGS=--quick, small shapes and tables in build/speed"
+	@echo "make dist    build wheel and sdist in dist/, check them, run the demo in an empty environment"
+	@echo "make test-oldest  run the suite with the oldest supported versions of the dependencies"
+	@echo "make coverage     measure branch coverage of core and estimators; at least 95 % is required"
+	@echo "make audit   look up known vulnerabilities of the installed packages (needs the network)"
+	@echo "make lint    run ruff (lint and format) and mypy; changes nothing"
+	@echo "make format  apply ruff's fixes and formatting"
+	@echo "make screenshot   take the picture of a report in docs/ with Chromium"
+	@echo "make clean   remove everything that these commands created, including the virtual environments"
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/isr demo
@@ -56,7 +56,7 @@ bench: $(VENV)/.bench-installed
 	set -e; for part in memory dask import; do \
 	  $(BIN)/python benchmarks/scale.py $$part --out $(BENCH_OUT)/$$part $(BENCH_ARGS); done
 
-# Both must hold what is committed, and nothing else.
+# Wheel and sdist must contain the committed files and nothing else.
 dist: $(VENV)/.release-installed
 	rm -rf dist build/tried
 	$(BIN)/python -m build --outdir dist
@@ -71,8 +71,8 @@ dist: $(VENV)/.release-installed
 	build/tried/bin/python -m pip --disable-pip-version-check install --quiet "$$(echo dist/*.whl)[cli]"
 	cd build && tried/bin/isr demo
 
-# Strict, as a package that the service does not know counts as sound otherwise. The index files
-# torch's CPU build under its plain version.
+# Without --strict, a package that the service does not know would pass. The index lists torch's
+# CPU build under its plain version.
 audit: $(VENV)/.dev-installed $(VENV)/.release-installed
 	mkdir -p build
 	$(PIP) freeze --exclude-editable | sed 's/+cpu$$//' > build/audited.txt
@@ -96,7 +96,7 @@ clean:
 	rm -rf $(VENV) $(OLDEST) build dist docs/gallery docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# bin/pip appears last, so a virtual environment that failed half-way is made again.
+# bin/pip is created last, so an incomplete virtual environment is created again.
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else 1)' || \
 	  { echo "isrlearn needs Python 3.11 or later, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \

@@ -19,15 +19,12 @@ import sklearn
 
 from isrlearn.paper.tables import Table, markdown, write_files
 
-#: Seconds between contestants: threads that wait actively for more work have given up by then.
+#: Seconds between contestants, after which busy-waiting BLAS threads have gone to sleep.
 _REST = 0.05
 
 
 def medians(contestants: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Median seconds on the clock of each; in turn, so that a slow minute is everybody's.
-
-    Each of them begins on a machine at rest.
-    """
+    """Median wall-clock seconds of each, run in turn, so that a slow minute affects all of them."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         run()
@@ -69,7 +66,7 @@ def parser(doc: str, name: str) -> argparse.ArgumentParser:
 
 
 def written(title: str, command: str, tables: list[Table], out: Path, notes: list[str]) -> None:
-    """Print a page of tables and write it with what it was made by, and on what."""
+    """Print and write a page of tables, with the command and the machine that made it."""
     machine = (
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"scikit-learn {sklearn.__version__}, {os.cpu_count()} cores, {platform.machine()}."

@@ -1,9 +1,9 @@
-"""What `isrlearn.diagnose` recommends on data whose truth is known.
+"""What `isrlearn.diagnose` recommends on data with a known ground truth.
 
     python benchmarks/diagnosis.py --seeds 10 --jobs 2 --out docs/benchmarks/diagnosis
 
 Five spurious dimensions, 5,000 samples per environment. Also draws the spectra that the number of
-dimensions is taken from: how far each direction shifts, and the level of sampling noise.
+dimensions is read from: how far each direction shifts, and the level of sampling noise.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def table(found: list[list[tuple[str, list[str]]]]) -> Table:
         said = Counter(answer for answer, _ in answers)
         limits = Counter(limit for _, listed in answers for limit in listed)
         lines.append([name, str(E), _counted(said, len(answers)), _counted(limits, len(answers))])
-    return Table("Advice", ["data", "environments", "method, dimensions", "what it names"], lines)
+    return Table("Advice", ["data", "environments", "method, dimensions", "limits found"], lines)
 
 
 def _counted(words: Counter, n: int) -> str:

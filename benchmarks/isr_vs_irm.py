@@ -2,8 +2,8 @@
 
     python benchmarks/isr_vs_irm.py --out docs/benchmarks/isr-vs-irm
 
-Every repetition makes new data and fits each method on it in turn, so that whatever slows the
-machine down slows all of them. The table shows medians over the repetitions, and the ratio of the
+Every repetition draws new data and fits each method on it in turn, so that other load on the
+machine slows down all of them. The table shows medians over the repetitions, and the ratio of the
 times of IRMv1 and of ISR in the same repetition.
 """
 
@@ -102,7 +102,7 @@ def main() -> None:
     writer.writerows(rows)
     notes = [
         "Made by `python benchmarks/isr_vs_irm.py`.",
-        f"Medians of {options.repeats} repetitions, {options.samples:,} samples an environment, "
+        f"Medians of {options.repeats} repetitions, {options.samples:,} samples per environment, "
         f"one thread, Python {platform.python_version()} on {platform.machine()}. All methods are "
         "this package's own, in NumPy; the published IRMv1 is in PyTorch.",
     ]

@@ -1,10 +1,10 @@
-"""How often ``n_spurious="auto"`` is right, and how often it sees what is not there.
+"""How often ``n_spurious="auto"`` is right, and how often it finds a shift where there is none.
 
     python benchmarks/rank_accuracy.py --seeds 200 --jobs 2 --out docs/benchmarks/rank
 
-Every synthetic data set, E = 2 to 10, 10,000 samples an environment: the share of seeds whose
-rank equals the identifiable one. Then data with no shift at all: the rate of false positives, with
-Gaussian features, with more features than a cell has rows, and with t₅ tails.
+For every synthetic data set, E = 2 to 10 and 10,000 samples per environment: the share of seeds in
+which the rank found is the identifiable one. For data without any shift: the rate of false
+positives, with Gaussian features, with more features than a cell has rows, and with t₅ tails.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Picker = Callable[[dict], bool]
 TESTS = {"mean": mean_rank, "cov": covariance_rank, "joint": joint_rank}
 BINARY = ("2", "2s", "3", "3s", "3'", "3s'")
 ENVIRONMENTS = range(2, 11)
-#: Covariances of environments whose σ differ by less than this ratio are not asked to be told
-#: apart.
+#: Smallest ratio between the σ of two environments at which their covariances should be found to
+#: differ.
 LEAST_RATIO = 1.2
 
 
@@ -53,7 +53,7 @@ def first(moments: Moments, E: int) -> Moments:
 
 
 def expected(name: str, method: str, truth, E: int) -> int | None:
-    """The identifiable rank with E environments; None where nobody could tell."""
+    """The identifiable rank with E environments; None where it is not determined."""
     if name.startswith("2"):
         return 1
     shown = {"multiclass": 3 * (E - 1)}.get(name, E - 1)
@@ -92,12 +92,12 @@ def ranks(name: str, seed: int, n: int) -> list[dict]:
     return rows
 
 
-#: Name: features, rows a cell, whether tails are heavy (t₅), tests.
+#: By name: features, rows per cell, whether tails are heavy (t₅), kind of test.
 NULLS = {
-    "d = 10, 1,000 rows a cell": (10, 1000, False, "moments"),
-    "d = 200, 100 rows a cell": (200, 100, False, "moments"),
-    "d = 10, 1,000 rows a cell, t₅": (10, 1000, True, "permutation"),
-    "d = 10, 1,000 rows a cell, t₅, Gaussian test": (10, 1000, True, "moments"),
+    "d = 10, 1,000 rows per cell": (10, 1000, False, "moments"),
+    "d = 200, 100 rows per cell": (200, 100, False, "moments"),
+    "d = 10, 1,000 rows per cell, t₅": (10, 1000, True, "permutation"),
+    "d = 10, 1,000 rows per cell, t₅, Gaussian test": (10, 1000, True, "moments"),
 }
 
 
@@ -140,7 +140,7 @@ def table(title: str, names: Iterable[str], counts: list[dict], picked: Picker) 
 
 
 def tables(counts: list[dict]) -> list[Table]:
-    """How often the rank is right, and how often something is seen where nothing shifts."""
+    """How often the rank is right, and how often a shift is found where there is none."""
     found = [c for c in counts if c["data"] not in NULLS]
     null = [c for c in counts if c["data"] in NULLS]
     names = [*dict.fromkeys(c["data"] for c in found), "all"]
@@ -148,7 +148,7 @@ def tables(counts: list[dict]) -> list[Table]:
         table(
             "The identifiable rank is found", names, found, lambda c: c["found"] == c["expected"]
         ),
-        table("A shift is seen where there is none", NULLS, null, lambda c: c["found"] > 0),
+        table("A shift is found where there is none", NULLS, null, lambda c: c["found"] > 0),
     ]
 
 
@@ -169,7 +169,7 @@ def main() -> None:
     counts = counted([*found, *null])
     notes = [
         f"Made by `python benchmarks/rank_accuracy.py --seeds {options.seeds}`.",
-        f"Shares of {options.seeds} seeds: of each data set at each E from 2 to 10, and of each "
+        f"Shares of {options.seeds} seeds, for each data set at each E from 2 to 10, and for each "
         "data set without a shift (tests at level 0.01; a share of 1 % then has a standard error "
         f"of {100 * (0.01 * 0.99 / options.seeds) ** 0.5:.1f} points).",
     ]

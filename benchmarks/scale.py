@@ -6,7 +6,7 @@
 
 ``memory`` writes a file of 8 GB to the folder of --data, and fits on its memory map in a process of
 its own. ``dask`` compares the processor time of two workers, one BLAS thread each, with
-that of one process, after a first pass that nobody counts.
+that of one process, after a first pass that is not counted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def array_on_disk(path: Path, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def anonymous() -> float:
-    """Gigabytes of this process that no file backs."""
+    """Gigabytes of anonymous memory of this process."""
     status = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) / 1e6
 

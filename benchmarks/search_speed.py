@@ -6,9 +6,9 @@
 The features have the shape and the groups of Waterbirds', with planted spurious directions. Both
 searches score every setting on the same folds by the worst group, and refit the best one. On an
 idle core the full run takes 35 minutes, all but one of them for GridSearchCV; ``--quick`` takes
-half a minute with fewer features, folds and settings, and shows a smaller ratio: what
-ISRClassifierCV shares between settings pays the more, the more settings there are. Seconds are
-those of the processor, in one process, so that other work on the machine does not count.
+half a minute with fewer features, folds and settings, and shows a smaller ratio: the more settings
+there are, the more ISRClassifierCV saves by sharing work between them. Seconds are processor time
+of one process, so that other work on the machine does not count.
 """
 
 from __future__ import annotations

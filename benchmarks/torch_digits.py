@@ -28,16 +28,16 @@ from isrlearn.torch import evaluate, postprocess
 
 ORIGINAL = "trained by ERM"
 ISR = "ISR, new head"
-# The rows between say how much of the gain is the new head's, or its weights', alone.
+# The other rows show how much of the gain comes from the new head, or from its weights, alone.
 POSTPROCESSED: dict[str, dict[str, Any]] = {
     "new head, nothing removed": {"n_spurious": 0},
     ISR: {},
     "ISR, own head adapted": {"head": "adapt"},
-    "new head, groups weighted alike, nothing removed": {
+    "new head, equally weighted groups, nothing removed": {
         "n_spurious": 0,
         "weights": "group",
     },
-    "ISR, new head, groups weighted alike": {"weights": "group"},
+    "ISR, new head, equally weighted groups": {"weights": "group"},
 }
 
 
@@ -61,7 +61,7 @@ def batches(part: EnvironmentData, *, shuffle: bool = False) -> DataLoader:
 
 
 def measured(seed: int, epochs: int = 25) -> list[dict[str, Any]]:
-    """Worst-group and average test accuracy of a network and of what is made of it."""
+    """Worst-group and average test accuracy of a network and of its post-processed versions."""
     splits = load_digits_on_paper(random_state=seed)
     torch.manual_seed(seed)
     trained = train(
@@ -96,7 +96,7 @@ def table(rows: list[dict[str, Any]]) -> Table:
             up = sum(gain > 0 for gain in gains)
             line += [_spread(gains, sign="+"), f"{up} of {len(seeds)}"]
         lines.append([*line, "", ""][:5])
-    columns = ["last layer", "worst group", "average", "gain in the worst group", "seeds it is up"]
+    columns = ["last layer", "worst group", "average", "gain in the worst group", "seeds improved"]
     return Table("Test accuracy, mean ± standard deviation over seeds", columns, lines)
 
 
@@ -121,10 +121,10 @@ def main() -> None:
     notes = [
         f"Made by `python benchmarks/torch_digits.py --seeds {options.seeds} --epochs "
         f"{options.epochs}`.",
-        f"A CNN with two convolutions and 32 features, {options.epochs} epochs of Adam on 1,000 "
-        "training images of `load_digits_on_paper`, default parameters of ISR. Each of "
-        f"{options.seeds} seeds draws splits, papers and first weights anew. Rows differ in the "
-        "numbers of the last layer only.",
+        f"A CNN with two convolutional layers and 32 features, trained for {options.epochs} "
+        "epochs of Adam on 1,000 images of `load_digits_on_paper`; default parameters of ISR. "
+        f"Each of {options.seeds} seeds draws new splits, papers and initial weights. Rows differ "
+        "only in the weights of the last layer.",
     ]
     page = markdown("A CNN on digits on paper, post-processed", notes, [table(rows)])
     write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})

@@ -32,7 +32,7 @@ FACTORS = (1.0, 0.3)
 
 
 def measured(seed: int) -> list[dict[str, Any]]:
-    """Test error of each method with each factor, told all five dimensions."""
+    """Test error of each method with each factor, given the number of dimensions."""
     splits = make_linear_unit_test("3'", n_environments=2, random_state=seed)
     train, test = splits.train, splits.test
     rows = []
@@ -41,7 +41,7 @@ def measured(seed: int) -> list[dict[str, Any]]:
             units = np.repeat([1.0, factor], 5)
             model = ISRClassifier(method, variant=variant, n_spurious=5)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of covariances that hardly differ
+                warnings.simplefilter("ignore")  # covariances that hardly differ
                 model.fit(train.X * units, train.y, environments=train.environments)
             error = 1 - model.score(test.X * units, test.y)
             rows.append({"seed": seed, "method": name, "factor": factor, "error": round(error, 6)})
@@ -57,7 +57,7 @@ def table(rows: list[dict[str, Any]]) -> Table:
             found = [r["error"] for r in rows if (r["method"], r["factor"]) == (name, factor)]
             spread = np.std(found, ddof=1) / np.sqrt(len(found))
             lines[-1].append(f"{np.mean(found):.3f} ± {spread:.3f}")
-    columns = ["method, told five dimensions", *(f"spurious × {f:g}" for f in FACTORS)]
+    columns = ["method, given five dimensions", *(f"spurious × {f:g}" for f in FACTORS)]
     return Table("Test error", columns, lines)
 
 

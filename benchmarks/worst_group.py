@@ -3,8 +3,8 @@
     python benchmarks/worst_group.py --seeds 20 --jobs 2 --out docs/benchmarks/worst-group
 
 Every method chooses among the same penalties by the worst group of the same validation split, and
-is scored on the test split. Seeds start at 100: the simulation's constants and the defaults of the
-estimators were set on others.
+is scored on the test split. Seeds start at 100: the constants of the simulation and the defaults of
+the estimators were set on other seeds.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ DATA: dict[str, Callable[..., Splits]] = {
     "digits on paper": load_digits_on_paper,
 }
 FIRST_SEED = 100
-#: No PCA: columns are standardised, for there are too few rows to whiten them.
+#: No PCA: columns are standardised, since there are too few rows to whiten them.
 RAW: dict[str, Any] = {"n_components": None}
 NOTHING: dict[str, Any] = {"n_spurious": 0, "scale": 0.0}
-PLAIN: dict[str, Any] = {"weighting": [None, "class"]}
+PLAIN: dict[str, Any] = {"weights": [None, "class"]}
 PAPER: dict[str, Any] = {"variant": "paper", "n_spurious": 1, **PLAIN}
 
 
@@ -50,7 +50,7 @@ def search(splits: Splits, environments: Any = None, **parameters: Any) -> Any:
 
 
 def guessed(splits: Splits, strategy: str) -> Any:
-    """ISRClassifierCV on environments that nobody labelled in training."""
+    """ISRClassifierCV on inferred training environments."""
     train = splits.train
     guess = infer_environments(train.X, train.y, strategy=strategy, random_state=0)
     return search(splits, guess)
@@ -63,7 +63,7 @@ def dfr(splits: Splits) -> Any:
 
 
 def without_truth(splits: Splits) -> Splits:
-    """The splits with the true spurious subspace taken out."""
+    """The splits with the true spurious subspace removed."""
     B = splits.train.truth.spurious_basis
     parts = (splits.train, splits.validation, splits.test)
     return Splits(*(EnvironmentData(p.X - p.X @ B @ B.T, p.y, p.environments) for p in parts))
@@ -104,7 +104,7 @@ def scores(data: str, seed: int) -> list[dict[str, Any]]:
                 continue
             test = without_truth(splits).test
         with warnings.catch_warnings():
-            # The guard against few rows warns once a setting; the table shows what they cost.
+            # Too few rows give a warning per setting; the table shows what they cost.
             warnings.simplefilter("ignore")
             predicted = fitted(splits).predict(test.X)
         worst = worst_group_accuracy(test.y, predicted, test.environments)
@@ -116,7 +116,7 @@ def scores(data: str, seed: int) -> list[dict[str, Any]]:
 
 
 def table(data: str, rows: list[dict[str, Any]]) -> Table:
-    """Mean ± standard deviation over seeds, and what ISR gains, taken seed by seed."""
+    """Mean ± standard deviation over seeds, and the gain of ISR, computed seed by seed."""
     rows = [row for row in rows if row["data"] == data]
     by_method = {name: {r["seed"]: r for r in rows if r["method"] == name} for name in METHODS}
     ours = by_method[OURS]
@@ -151,11 +151,11 @@ def main() -> None:
     rows = [row for one in found for row in one]
     notes = [
         f"Made by `python benchmarks/worst_group.py --seeds {options.seeds}`: seeds {seeds[0]} to "
-        f"{seeds[-1]}, mean ± standard deviation; what ISR gains is taken seed by seed, mean ± "
+        f"{seeds[-1]}, mean ± standard deviation; gains of ISR are computed seed by seed, mean ± "
         "standard error.",
         "4,795 × 512 simulated features in groups of 3,498, 184, 56 and 1,057 rows "
         "(`make_waterbirds_like`), and 1,000 × 192 pixels in groups of about 475 and 25 "
-        "(`load_digits_on_paper`). Penalty, weights and what is removed are chosen by the worst "
+        "(`load_digits_on_paper`). Penalty, weights and removed dimensions are chosen by the worst "
         "group of the validation split; DFR is trained on it, the others are not. Features are "
         "standardised, or, where the row says so and in `ISRClassifierCV()`, reduced to principal "
         "components and whitened.",

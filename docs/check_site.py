@@ -17,7 +17,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 FLAGS = (
-    "--no-sandbox",  # which root may not have
+    "--no-sandbox",  # Chromium's sandbox does not work for root
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -28,7 +28,7 @@ FLAGS = (
 
 
 class Page(HTMLParser):
-    """What a page links to, and the places in it that others can link to."""
+    """The links of a page, and the anchors that other pages can link to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -46,12 +46,12 @@ class Page(HTMLParser):
 
 
 def pages_of(site: Path) -> list[Path]:
-    """Pages to read; below _static are parts of the theme."""
+    """Pages of the site; files in _static belong to the theme."""
     return [p for p in sorted(site.rglob("*.html")) if "_static" not in p.relative_to(site).parts]
 
 
 def dead_links(site: Path) -> list[str]:
-    """Links inside the site that lead nowhere, places in pages included."""
+    """Links inside the site that lead nowhere, including missing anchors."""
     pages = {path.relative_to(site).as_posix(): Page(path) for path in pages_of(site)}
     dead = []
     for name, page in pages.items():
@@ -69,7 +69,7 @@ def dead_links(site: Path) -> list[str]:
 
 
 def complaints(site: Path) -> list[str]:
-    """What the browser reports for each page: errors, failures, requests to other hosts."""
+    """Errors, failures and requests to other hosts that the browser reports, by page."""
     from playwright.sync_api import sync_playwright
 
     class Quiet(SimpleHTTPRequestHandler):

@@ -26,12 +26,12 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_templates"]
-# Tables of results begin below their title with a third-level heading each.
+# Pages of results have third-level headings directly below the title.
 suppress_warnings = ["myst.header", "config.cache"]
 nitpicky = True
-# Inventories of other projects would have to be downloaded: their names are not linked.
+# Names of other projects are not linked: their inventories would have to be downloaded.
 nitpick_ignore_regex = [("py:.*", r"(sklearn|numpy|torch)\..*"), ("py:class", "ModelFileError")]
-# A name in backquotes inside a docstring is a parameter as often as an object.
+# A name in backquotes inside a docstring may be a parameter, not an object.
 default_role = None
 
 myst_enable_extensions = ["dollarmath"]
@@ -55,7 +55,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# Pages without pages below them.
+# Pages without subpages.
 html_sidebars = {page: [] for page in ("start", "theory/index", "compare", "limits", "map")}
 smartquotes = False
 html_copy_source = False
@@ -75,12 +75,12 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "matplotlib_animations": False,
 }
-# Scripts of the gallery end in plt.show(), which has nothing to show on during a build.
+# Scripts of the gallery end in plt.show(), which has no display during a build.
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
 
 
 def inline_math(writer: Any, node: nodes.math) -> None:
-    """Writes a formula as MathML: browsers draw it, no script, no network."""
+    """Writes a formula as MathML, which browsers draw without a script or the network."""
     writer.body.append(tex2mathml(node.astext(), as_block=False))
     raise nodes.SkipNode
 
@@ -102,7 +102,7 @@ def add_figures(app: Any, docname: str, source: list[str]) -> None:
 
 
 def skip_member(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
-    """Leaves out what scikit-learn documents, and fields that their class describes."""
+    """Skips methods that scikit-learn documents, and fields that their class describes."""
     theirs = str(getattr(obj, "__module__", "")).startswith("sklearn.")
     return skip or theirs or str(getattr(obj, "__doc__", "")).startswith("Alias for field number")
 

@@ -28,7 +28,7 @@ EVERY = range(2, 11)
 SHIFTED = ("3", "3s", "3'", "3s'")
 BIRDS, DIGITS = "Waterbirds-like features", "digits on paper"
 OURS, GUESSED = "`ISRClassifierCV()`", "the same, environments guessed by"
-NULL, WIDE = "d = 10, 1,000 rows a cell", "d = 200, 100 rows a cell"
+NULL, WIDE = "d = 10, 1,000 rows per cell", "d = 200, 100 rows per cell"
 
 
 def values(path: str, column: str, **where: object) -> Numbers:
@@ -65,7 +65,7 @@ def ratio(d_s: int, E: int) -> float:
 
 
 def behind(methods: Iterable[str], *, near: bool) -> float:
-    """The most that methods are behind the best: where it is near the oracle, or elsewhere."""
+    """Largest gap to the best method: where that is near the oracle, or elsewhere."""
     rows = read("linear-unit-tests/summary.csv")
     rivals = {row["method"] for row in rows} - {"oracle", "irmv1-best"}
     gaps = []
@@ -111,24 +111,24 @@ def faster() -> Numbers:
 
 
 def real(folder: str, score: str, method: str, column: str = "mean") -> Numbers:
-    """A number of each way of training of a benchmark on real data; accuracies in percent."""
+    """A number per training objective of a benchmark on real data; accuracies in percent."""
     factor = 100 if score.endswith("accuracy") else 1
     return [factor * v for v in values(f"{folder}/summary.csv", column, score=score, method=method)]
 
 
 def paper(score: str, method: str = "ISR-Multiclass") -> Numbers:
-    """What the paper prints for Multi-class Coloured MNIST, for each way of training."""
+    """The paper's numbers for Multi-class Coloured MNIST, one per training objective."""
     ways = ("ERM", "IB-ERM", "IRM", "IB-IRM")
     return [paper_score("mc_cmnist", "MC-CMNIST", way, score, method).mean for way in ways]
 
 
 def gains(folder: str, score: str, method: str = "isr-regression") -> Numbers:
-    """What a method gains over the network as trained, for each way of training."""
+    """Gain of a method over the network as trained, one per training objective."""
     return real(folder, score, method, "change")
 
 
 def refit_shares(folder: str, score: str) -> Numbers:
-    """What a new head alone gains, in percent of what it gains with ISR."""
+    """Gain of a new head alone, in percent of its gain with ISR."""
     pairs = zip(gains(folder, score, "refit"), gains(folder, score), strict=True)
     return [100 * alone / both for alone, both in pairs]
 
@@ -139,7 +139,7 @@ def cnn(last_layer: str) -> Numbers:
 
 
 def cnn_gain() -> Numbers:
-    """Mean before and after, mean and deviation of the gain, in how many of how many seeds."""
+    """Means before and after, mean and deviation of the gain, seeds with a gain, all seeds."""
     before, after = cnn("trained by ERM"), cnn("ISR, new head")
     gain = [b - a for a, b in zip(before, after, strict=True)]
     return [mean(before), mean(after), mean(gain), stdev(gain), sum(g > 0 for g in gain), len(gain)]
@@ -151,7 +151,7 @@ def worst(data: str, method: str) -> Numbers:
 
 
 def points_lost(dataset: str, method: str, share: float) -> Numbers:
-    """What the worst group loses if a share of the environments is known, and its half-width."""
+    """Loss of the worst group if a share of the environments is known, and its half-width."""
     text = (TABLES["RESULTS"] / "partial-labels/curves.json").read_text("utf-8")
     key = {"dataset": dataset, "method": method, "fraction": share, "score": "worst group"}
     (found,) = (c for c in json.loads(text)["curves"] if key.items() <= c.items())
@@ -174,11 +174,11 @@ def ends(found: Iterable[float]) -> Numbers:
 
 @cache
 def quotes(page: str) -> list[str]:
-    """What a page must say, word for word."""
+    """The sentences that a page must contain, word for word."""
     parts = listing()["quotes"].get(page, [])
     return [one["says"].format(*eval(one["numbers"], dict(globals()))) for one in parts]
 
 
 def listing() -> dict[str, Any]:
-    """What `quotes.toml` holds: quotations, and numbers that are not results, by page."""
+    """Contents of `quotes.toml`: quotations, and numbers that are not results, by page."""
     return tomllib.loads((HERE / "quotes.toml").read_text(encoding="utf-8"))

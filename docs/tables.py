@@ -1,7 +1,7 @@
 """Tables in the documentation, made from the committed results of the benchmarks.
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`. The name is one of `TABLES`, or
-else a folder of `docs/benchmarks`, whose page's first table is repeated. `python docs/tables.py`
+a folder of `docs/benchmarks`; then the first table of its page is repeated. `python docs/tables.py`
 rewrites all of them; the test suite checks that nothing would change.
 """
 
@@ -42,7 +42,7 @@ def demo() -> str:
 
 
 def environments() -> str:
-    """How often an algorithm needs as many environments as its bound says."""
+    """How often an algorithm needs exactly as many environments as its bound."""
     found = read("theory/results.csv")
     rows = []
     for name in dict.fromkeys(line["algorithm"] for line in found):
@@ -66,7 +66,7 @@ def worst_group() -> str:
     def cell(method: str, name: str) -> str:
         here = [line for line in found if (line["data"], line["method"]) == (name, method)]
         worst = [float(line["worst"]) for line in here]
-        # What is spurious is not known of pixels.
+        # The true spurious subspace of pixels is not known.
         return f"{mean(worst):.3f} ± {stdev(worst):.3f}" if worst else ""
 
     rows = [[method, *(cell(method, name) for name in data)] for method in methods]
@@ -186,7 +186,7 @@ def real_data() -> str:
             [("ERM", "original"), ("Reweighting", "original"), ("Reweighting", "isr-mean")],
         ),
         "rcfmnist": (
-            "angle of coloured garments, RMSE (less is better)",
+            "angle of coloured garments, RMSE (lower is better)",
             "worst_group_rmse",
             [("ERM", "original"), ("ERM", "refit"), ("ERM", "isr-regression")],
         ),

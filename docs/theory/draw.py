@@ -22,7 +22,7 @@ from isrlearn.core import (
 from isrlearn.engine import cell_moments
 
 HERE = Path(__file__).parent
-# Distinguishable with colour blindness, too (Okabe and Ito).
+# Distinguishable under the common colour deficiencies (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 SPURIOUS, INVARIANT = "#A02070", "#333333"
 STYLE = {

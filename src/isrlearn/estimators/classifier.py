@@ -72,7 +72,7 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         Names of the classes, sorted.
     environments_ : ndarray
         Names of the environments seen.
-    spurious_basis_ : ndarray of shape (n_features, n_spurious_)
+    spurious_basis_ : ndarray of shape (n_features, n_spurious)
         Orthonormal basis of the spurious subspace.
     n_spurious_ : int
         Number of spurious dimensions.

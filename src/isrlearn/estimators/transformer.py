@@ -40,7 +40,7 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
     ----------
     environments_ : ndarray
         Names of the environments seen.
-    spurious_basis_ : ndarray of shape (n_features, n_spurious_)
+    spurious_basis_ : ndarray of shape (n_features, n_spurious)
         Orthonormal basis of the spurious subspace.
     n_spurious_ : int
         Number of spurious dimensions.

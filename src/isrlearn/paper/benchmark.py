@@ -219,11 +219,11 @@ def write_result(
 def _notes(result: Result) -> list[str]:
     """Notes for readers of the tables."""
     plan = result.plan
-    quantity = EXPERIMENTS[plan.experiment].quantity.lower()
+    quantity = EXPERIMENTS[plan.experiment].quantity
     notes = [
-        f"Mean {quantity} over the test environments, averaged over {plan.n_seeds} seeds, ± half "
-        f"the 95 % interval of that mean. {plan.n_samples:,} samples per environment; "
-        f"optimiser: {plan.optimizer}."
+        f"{quantity}, averaged over the test environments and over {plan.n_seeds} seeds, ± half "
+        f"the width of the 95 % interval of the mean over seeds. {plan.n_samples:,} samples per "
+        f"environment; optimiser: {plan.optimizer}."
     ]
     if result.compare:
         notes.append(

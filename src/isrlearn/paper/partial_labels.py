@@ -238,11 +238,11 @@ def write_partial_labels(
     """Paths of the files written: table.md, curves.json, figure.png, figure.svg."""
     note = (
         f"Test accuracy, mean over {result.plan.n_draws} draws of the data and of the rows whose "
-        "environment is known, ± half the 95 % interval of that mean. The head is fitted on all "
-        "rows, the subspace on those with a known environment; *filled in*: the other environments "
-        "were inferred from features and class by `infer_environments`. Settings are the same for "
-        "every fraction of labels. A class without a labelled row in some environment is not "
-        "compared."
+        "environment is known, ± half the width of the 95 % interval of that mean. The head is "
+        "fitted on all rows, the subspace on those with a known environment; *filled in*: the "
+        "other environments were first inferred from features and class by `infer_environments`. "
+        "Settings are the same for every fraction of labels. A class without a labelled row in "
+        "some environment is not compared."
     )
     title = "Partial environment labels"
     contents: dict[str, str | bytes] = {

@@ -14,7 +14,7 @@ from isrlearn.datasets.data import EnvironmentData, Splits
 from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number, numbers
 from isrlearn.paper.datasets.idx import load_idx_images
 
-#: Red, green and blue, 0 to 255; the first is the own colour of the digit 0, and so on.
+#: Red, green and blue, 0 to 255; the first is the colour of the digit 0, and so on.
 COLOURS = {
     "dark green": (0, 100, 0),
     "rosy brown": (188, 143, 143),
@@ -36,7 +36,7 @@ _INK = 5 / 255  # darker pixels are background and are not coloured
 class ColourTruth:
     """What is known of coloured digits besides their pixels."""
 
-    correlation: NDArray[np.float64]  # (n,) probability of the image to get its own colour
+    correlation: NDArray[np.float64]  # (n,) probability that the image has its digit's colour
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ def load_mc_cmnist(
     names, rgb = np.array(list(COLOURS)), np.array(list(COLOURS.values())) / 255
 
     def part(use: Use, rows: NDArray[np.intp], share: NDArray[np.float64]) -> EnvironmentData:
-        """Images of these rows, each in its own colour with its probability."""
+        """Images of these rows, each in its digit's colour with its probability."""
         rng = streams.generator(use)
         y = digits[rows].astype(np.int64)
         own = rng.random(len(rows)) < share

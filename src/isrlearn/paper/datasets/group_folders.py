@@ -25,7 +25,7 @@ _CELEBA = (
     "and pass the folder that holds them"
 )
 _MULTINLI = (
-    "take metadata_random.csv from https://github.com/kohpangwei/group_DRO, folder "
+    "download metadata_random.csv from https://github.com/kohpangwei/group_DRO, folder "
     f"dataset_metadata/multinli, and unpack {_DROP}multinli_bert_features.tar.gz; pass the folder "
     "with data/metadata_random.csv and glue_data/MNLI"
 )

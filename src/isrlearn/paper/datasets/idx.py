@@ -72,7 +72,7 @@ def read_idx(source: str | os.PathLike[str] | bytes) -> NDArray:
     """
     where = "the content" if isinstance(source, bytes) else os.fspath(source)
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
-    data = decompressed(data, where, "get it again")
+    data = decompressed(data, where, "download it again")
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES:
         raise DataError(
             f"{where} is not an idx file: it begins with {data[:4].hex(' ') or '(nothing)'}, an "

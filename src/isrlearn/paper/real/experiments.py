@@ -73,11 +73,12 @@ MC_CMNIST = Experiment(
     full={"n_samples": None, "epochs": 30},
     n_seeds=5,
     notes=(
-        "A network of three convolutions and 128 features, trained by Adam with a step size of "
-        "0.002, divided by ten after 60 % of the epochs. Environments are the colours, for ISR and "
-        "for IRM. Heads use 100 principal components. ISR removes 9, 20 or 40 dimensions, "
-        "whichever does best on the validation samples with equally weighted groups; its head is a "
-        "logistic regression in which every group of training samples has the same weight.",
+        "A network with three convolutional layers and 128 features is trained by Adam with a "
+        "step size of 0.002, divided by ten after 60 % of the epochs. Environments are the "
+        "colours, for ISR and for IRM. Heads use 100 principal components. ISR removes 9, 20 or "
+        "40 dimensions, whichever does best on the validation samples with equally weighted "
+        "groups; its head is a logistic regression in which every group of training samples has "
+        "the same weight.",
         "*ISR, own head* refits nothing: the removal is folded into the network's own last layer. "
         "*Head reweighted* is the logistic regression with nothing removed. DFR is trained on "
         "the validation samples, where most groups have one or two rows.",
@@ -138,15 +139,15 @@ RCFMNIST = Experiment(
     full={"n_train": 40_000, "n_validation": 10_000, "n_test": 10_000, "epochs": 30},
     n_seeds=3,
     notes=(
-        "A network of three convolutions and 128 features, where the paper fine-tunes a pretrained "
-        "ResNet-18; trained by Adam, epoch with the best validation RMSE. Environments and groups "
-        "are ten bins of an image's mean red value. Heads are fitted on 100 principal components. "
-        "The number of dimensions that ISR removes (0 to 9), the fraction of them it keeps and its "
-        "penalty are chosen on validation samples in which every fifth of the angles in every bin "
-        "has the same weight, as for the heads without ISR.",
+        "A network with three convolutional layers and 128 features (the paper fine-tunes a "
+        "pretrained ResNet-18) is trained by Adam; the epoch with the best validation RMSE is "
+        "used. Environments and groups are ten bins of an image's mean red value. Heads are "
+        "fitted on 100 principal components. The number of dimensions that ISR removes (0 to 9), "
+        "the fraction of them it keeps and its penalty are chosen on validation samples in which "
+        "every fifth of the angles in every bin has the same weight, as for the heads without ISR.",
         "The 100 components, the paper's number, were chosen after a run on all 128 features. "
-        "There, validation was also slightly worse, and in one of three IRM networks features that "
-        "hardly vary in training spoiled the heads, with ISR and without.",
+        "On those, the validation score was slightly worse too, and in one of three IRM networks "
+        "features that hardly vary in training spoiled the heads, with ISR and without.",
         "*Head refitted* is the same ridge regression with nothing removed. The paper's oracle, "
         "trained on test data, has an average RMSE of 0.112.",
     ),
@@ -193,9 +194,9 @@ LAW_SCHOOL = Experiment(
     n_seeds=20,
     notes=(
         "A perceptron of three layers (30 features) predicts the undergraduate grade average; "
-        "trained by Adam, 200 epochs (500 for GroupDRO), epoch with the best validation RMSE. "
-        "ISR-Regression as in the paper: ten principal components, from which the one spurious "
-        "dimension that two environments show is removed entirely.",
+        "it is trained by Adam for 200 epochs (500 for GroupDRO), and the epoch with the best "
+        "validation RMSE is used. ISR-Regression works as in the paper: from ten principal "
+        "components, the one spurious dimension that two environments show is removed entirely.",
         "The strength of the skew, which the paper does not state, was chosen after a few seeds "
         "at 0.2, 0.4 and 0.6; the gain of ISR grows with it.",
         "*Head refitted* is the same ridge regression with nothing removed. LEACE and "
@@ -228,9 +229,10 @@ PRETRAINED = Experiment(
     labels={"original": "Linear probing"},
     frozen=True,
     notes=(
-        "Shirts and coats of Fashion-MNIST on patches of scikit-learn's two photographs, in the "
-        "proportions of Waterbirds (95 % of a training class on its own photograph); 1,280 "
-        "features of an EfficientNet-Lite0 trained on ImageNet. All methods choose their settings "
+        "The images are shirts and coats of Fashion-MNIST on patches of scikit-learn's two "
+        "photographs, in the proportions of Waterbirds (95 % of a training class on its own "
+        "photograph); the encoder is an EfficientNet-Lite0 trained on ImageNet, with 1,280 "
+        "features. All methods choose their settings "
         "by the worst validation group; in the row *Reweighting* every head gives groups equal "
         "weight, in the row *ERM* rows or classes. DFR is trained on the validation samples and is "
         "the same in both rows.",

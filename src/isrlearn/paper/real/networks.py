@@ -140,8 +140,8 @@ def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, A
         import torchvision
     except ImportError:
         raise ImportError(
-            f"{name} comes from torchvision: pip install torchvision, take --network small, or "
-            "give a .npz file of features"
+            f"{name} comes from torchvision: pip install torchvision, use --network small, or "
+            "pass a .npz file of features"
         ) from None
     model = getattr(torchvision.models, name)(weights="DEFAULT")
     model.fc = torch.nn.Linear(model.fc.in_features, n_classes)
@@ -154,8 +154,8 @@ def _bert(n_classes: int) -> Any:
         from transformers import BertForSequenceClassification
     except ImportError:
         raise ImportError(
-            "bert comes from transformers: pip install transformers, take --network small, or "
-            "give a .npz file of features"
+            "bert comes from transformers: pip install transformers, use --network small, or "
+            "pass a .npz file of features"
         ) from None
     import torch
 

@@ -157,8 +157,8 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
     notes = [
         f"Mean ± standard deviation over {n} seed{'s' * (n != 1)}; "
         f"{'*paper* is the number in the paper; ' if experiment.table else ''}"
-        "*better by* is the mean difference from the first column, seed by seed, with its standard "
-        "error.",
+        "*better by* is the mean difference from the first column, computed seed by seed, with its "
+        "standard error.",
         *experiment.notes,
         f"Run with {settings}." if settings else "",
     ]
