@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +23,28 @@ from isrlearn.engine.rows import Rows
 FLOATS = [np.float64, np.float32]
 
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
 class IncompleteDataError(ValueError):
     """Rows that are too few to fit on; more of them may be enough."""
+
+
+def all_or_nothing(method: Fit) -> Fit:
+    """A `fit` that leaves the estimator unfitted if it fails; a `partial_fit`, as it was."""
+
+    @wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            keep = method.__name__ == "partial_fit"
+            vars(self).clear()
+            vars(self).update({k: v for k, v in before.items() if keep or not k.endswith("_")})
+            raise
+
+    return cast("Fit", run)
 
 
 @dataclass(frozen=True)

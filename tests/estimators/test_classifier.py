@@ -641,11 +641,11 @@ def test_something_is_always_left():
     assert np.abs(clf.coef_).max() > 0
 
 
-def test_float32_rows_are_scored_in_float32(binary):
+def test_float32_rows_are_scored_in_float64(binary):
     X, y, e = binary
     clf = ISRClassifier().fit(X.astype(np.float32), y, environments=e)
     assert clf.coef_.dtype == np.float64
-    assert clf.decision_function(X.astype(np.float32)).dtype == np.float32
+    assert clf.decision_function(X.astype(np.float32)).dtype == np.float64
     np.testing.assert_allclose(
         clf.decision_function(X), fit(binary).decision_function(X), atol=1e-3
     )

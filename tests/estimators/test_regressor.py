@@ -221,5 +221,5 @@ def test_heads_must_be_linear(continuous, head):
 def test_float32_rows(continuous):
     X, y, e = continuous
     reg = ISRRegressor().fit(X.astype(np.float32), y.astype(np.float32), environments=e)
-    assert reg.predict(X.astype(np.float32)).dtype == np.float32
+    assert reg.predict(X.astype(np.float32)).dtype == np.float64
     np.testing.assert_allclose(reg.predict(X), fit(continuous).predict(X), atol=1e-3)

@@ -157,20 +157,32 @@ class _Sums:
 def _add_products(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
     """Merge counts, means and scatters of the rows of a block: Chan's update."""
     order, length = np.argsort(slots, kind="stable"), np.bincount(slots)
-    present = np.flatnonzero(length)
+    present, d = np.flatnonzero(length), block.shape[1]
     # Rows sorted by slot, and behind those of a slot the difference of its mean from the old one.
-    size = (len(block) + len(present), block.shape[1])
+    size = (len(block) + len(present), d)
     # Memory that is used again: new pages would cost as much as the work on them.
     if sums.memory is None or sums.memory.dtype != block.dtype or len(sums.memory) < size[0]:
         sums.memory = np.empty(size, dtype=block.dtype)
     ends = np.cumsum(length)
     begin = ends[present] - length[present] + np.arange(len(present))
     for i, slot in enumerate(present.tolist()):
-        rows = order[ends[slot] - length[slot] : ends[slot]]
-        w, stop = None if weight is None else weight[rows], begin[i] + length[slot]
-        count, mean = _centred(block, rows, w, sums.memory[begin[i] : stop])
-        seen, move = sums.count[slot], mean - sums.mean[slot]
-        share = count / (seen + count)
+        n, stop = int(length[slot]), begin[i] + length[slot]
+        rows, out = order[ends[slot] - n : ends[slot]], sums.memory[begin[i] : stop]
+        w = np.ones(n) if weight is None else weight[rows]
+        some = block[rows[:: -(-n // _GLANCE)]]
+        # Relative to one of the rows: equal values then have a mean that is exact to the last bit.
+        origin = some[0] + (some - some[0]).mean(axis=0)
+        total, step = np.zeros(d), min(_PART // d, _PART_ROWS if block.dtype == np.float32 else n)
+        for part in (slice(start, start + max(32, step)) for start in range(0, n, max(32, step))):
+            np.take(block, rows[part], axis=0, out=out[part], mode="clip")
+            out[part] -= origin
+            total += w[part].astype(block.dtype) @ out[part]
+        seen, count = sums.count[slot], float(w.sum())
+        out -= (total / count).astype(block.dtype)
+        if weight is not None:
+            out *= np.sqrt(w[:, None]).astype(block.dtype)
+        mean, share = origin + total / count, count / (seen + count)
+        move = mean - sums.mean[slot]
         sums.memory[stop] = np.sqrt(seen * share) * move
         # The first mean is taken as it is: a difference from zero would lose digits.
         sums.mean[slot] = sums.mean[slot] + share * move if seen else mean
@@ -181,28 +193,6 @@ def _add_products(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray |
         mine = np.flatnonzero(sums.target[present] == target)
         rows = sums.memory[begin[mine[0]] : stops[mine[-1]]]
         sums.scatter[target] += rows.T @ rows if rows.dtype == np.float64 else _gram(rows)
-
-
-def _centred(
-    block: NDArray, rows: NDArray, weight: NDArray | None, out: NDArray
-) -> tuple[float, NDArray[np.float64]]:
-    """Weight and mean of some rows; `out` becomes their deviations, times root weights."""
-    n = len(rows)
-    some = block[rows[:: -(-n // _GLANCE)]]
-    # Relative to one of the rows: equal values then have a mean that is exact to the last bit.
-    origin = some[0] + (some - some[0]).mean(axis=0)
-    total, w = np.zeros(block.shape[1]), np.ones(n) if weight is None else weight
-    length = max(32, min(_PART // block.shape[1], _PART_ROWS if block.dtype == np.float32 else n))
-    for start in range(0, n, length):
-        part = slice(start, start + length)
-        np.take(block, rows[part], axis=0, out=out[part], mode="clip")
-        out[part] -= origin
-        total += w[part].astype(block.dtype) @ out[part]
-    count = float(w.sum())
-    out -= (total / count).astype(block.dtype)
-    if weight is not None:
-        out *= np.sqrt(w[:, None]).astype(block.dtype)
-    return count, origin + total / count
 
 
 def _add_means(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:

@@ -127,6 +127,7 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         self.weights = weights
         self.missing_environments = missing_environments
 
+    @check.all_or_nothing
     def fit(
         self,
         X: ArrayLike,

@@ -98,6 +98,7 @@ class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.missing_environments = missing_environments
 
+    @check.all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, environments: ArrayLike | None = None) -> Self:
         """The estimator, fitted on held-out rows.
 

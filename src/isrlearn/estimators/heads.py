@@ -211,7 +211,7 @@ def _logistic(problem: Problem) -> tuple[NDArray, NDArray, Any]:
             f"{fit.gradient_norm:.1g} from its minimum. If the features separate the classes, "
             f"there is no minimum without a penalty: try a smaller C than {1 / p.penalty:g}",
             ConvergenceWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
     return *p.coordinates.fold(fit.coef, fit.intercept), fit
 

@@ -14,19 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
-from isrlearn.engine import Rows
+from isrlearn.engine import row_blocks
 from isrlearn.estimators.heads import HEADS, MomentSample, Sample
 from isrlearn.estimators.pipeline import Settings, fit
 
 
-def affine(estimator: Any, X: Any, coef: NDArray, intercept: NDArray) -> NDArray:
-    """``X @ coef + intercept`` (n, m) in X's precision, of rows that are checked first."""
+def affine(estimator: Any, X: Any, coef: NDArray, intercept: NDArray) -> NDArray[np.float64]:
+    """``X @ coef + intercept`` (n, m) of rows that are checked first.
+
+    In float64 whatever the rows' type: far from the origin, large terms cancel.
+    """
     X = check.check_features(estimator, X)
-    if not isinstance(X, Rows):
-        return X @ coef.astype(X.dtype) + intercept.astype(X.dtype)
-    out = np.empty((len(X), coef.shape[1]), dtype=X.dtype)
-    for rows, block in X.blocks():
-        out[rows] = block @ coef.astype(X.dtype) + intercept.astype(X.dtype)
+    out = np.empty((X.shape[0], coef.shape[1]))
+    for rows, block in row_blocks(X):
+        out[rows] = block.astype(np.float64, copy=False) @ coef + intercept
     if not np.isfinite(out).all():
         row = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
         raise ValueError(f"X contains NaN or infinity in row {row}; drop or impute such rows")
@@ -50,6 +51,7 @@ class Streaming:
     _settings: Callable[[], Settings]
 
     @available_if(_from_moments)
+    @check.all_or_nothing
     def partial_fit(
         self,
         X: ArrayLike,
@@ -89,6 +91,7 @@ class Streaming:
         return self
 
     @available_if(_from_moments)
+    @check.all_or_nothing
     def fit_moments(self, moments: Moments) -> Self:
         """Fit from moments computed elsewhere; of a regression with the target as last column."""
         d = moments.n_features - (self._target == "numbers")
@@ -102,7 +105,6 @@ class Streaming:
         d = moments.n_features - (self._target == "numbers")
         self.moments_, self.environments_ = moments, moments.environments
         self.__dict__.pop("coef_", None)
-        self.__dict__.pop("_missing", None)
         if self._target == "classes":
             self.classes_ = moments.classes
         try:
@@ -116,12 +118,12 @@ class Streaming:
                 )
             fit(settings, MomentSample(moments, d)).store(self)
         except check.IncompleteDataError as error:
-            self._missing = str(error)
+            self._missing_ = str(error)
 
     def _check_fitted(self) -> None:
         """Raise unless there is a head; say which rows are missing where only parts were seen."""
-        if hasattr(self, "_missing"):
-            raise ValueError(f"the rows seen so far are not enough to predict: {self._missing}")
+        if hasattr(self, "_missing_"):
+            raise ValueError(f"the rows seen so far are not enough to predict: {self._missing_}")
         check_is_fitted(self, "coef_")
 
 

@@ -112,6 +112,7 @@ class Fitted:
 
     def store(self, estimator: Any) -> Any:
         """The estimator with these results as its attributes."""
+        vars(estimator).pop("_missing_", None)
         moments, subspace = self.moments, self.subspace
         estimator.moments_, estimator.eraser_ = moments, self.eraser
         estimator.environments_ = moments.environments
@@ -246,7 +247,7 @@ class Fitter:
         warnings.warn(
             f"all {d} dimensions shift between environments; the one that shifts least is kept",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
         return method.find(moments, d - 1, variant=s.variant, level=s.level)
 
@@ -311,5 +312,5 @@ def _warn_if_equal(settings: Settings, moments: Moments) -> None:
             f"covariances do not differ between environments beyond sampling noise (p = "
             f"{test.p_values[0]:.2g}): method='cov' has nothing to compare; compare means",
             UserWarning,
-            stacklevel=6,
+            stacklevel=7,
         )

@@ -112,6 +112,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         self.weights = weights
         self.missing_environments = missing_environments
 
+    @check.all_or_nothing
     def fit(
         self,
         X: ArrayLike,

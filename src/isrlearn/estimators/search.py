@@ -50,6 +50,7 @@ class Search(BaseEstimator):
     def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
         """Scores of the worst group and of all held-out rows, ``X @ coef + intercept`` given."""
 
+    @check.all_or_nothing
     def fit(
         self,
         X: ArrayLike,

@@ -88,6 +88,7 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
         self.output = output
         self.missing_environments = missing_environments
 
+    @check.all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -116,6 +117,7 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
         )
         return self._store(fit(settings, Sample(X, cells, weight=weight)))
 
+    @check.all_or_nothing
     def fit_moments(self, moments: Moments) -> Self:
         """Find the spurious subspace from moments computed elsewhere."""
         check.know_features(self, moments.n_features)

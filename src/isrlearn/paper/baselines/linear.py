@@ -23,6 +23,7 @@ from isrlearn.core.labels import MISSING, encode
 from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, Loss
 from isrlearn.paper.baselines.solve import Problem
 from isrlearn.validation import (
+    all_or_nothing,
     check_between,
     check_choice,
     check_environments,
@@ -122,6 +123,7 @@ class LinearBaseline(LinearModel):
     def _store(self, W: NDArray[np.float64]) -> None:
         """Set ``coef_`` and ``intercept_`` from weights (d + 1, C)."""
 
+    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
