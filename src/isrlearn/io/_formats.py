@@ -4,8 +4,6 @@ from __future__ import annotations
 
 # Not pyarrow.csv: text must be readable without the parquet extra, and one reader is enough.
 import csv
-import os
-import re
 import sys
 from array import array
 from collections import Counter
@@ -23,15 +21,8 @@ from numpy.typing import NDArray
 from isrlearn.engine.rows import ArrayRows
 from isrlearn.io.errors import TableError, listed, optional, reading, shown
 
-MEGABYTE = 1 << 20
-#: Names that data frames give to the columns of their index, which are not features.
-INDEX = re.compile(r"(Unnamed: \d+)?|__index_level_\d+__")
-#: Most bytes of an array of text, in which every text takes as many as the longest.
-_TEXT_BYTES = 64 * MEGABYTE
-_WIDEST = 1_000_000
-#: Characters that begin a formula in a spreadsheet; an apostrophe before one makes it text.
-_FORMULA = tuple("=+-@\t\r")
-_INTEGER = re.compile("-?[1-9][0-9]{0,18}|0")
+#: Most bytes that an array of labels may take.
+_LABEL_BYTES = 1 << 30
 _NAMES = "feature_names"
 #: Features (n, d) and each label column (n,). Features are a float32 or float64 array, a memory
 #: map, or Rows where the format can be read block by block.
@@ -52,7 +43,6 @@ class Source:
     read: Callable[[Sequence[str], Sequence[str]], Content]
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # names of several columns
     named: bool = True  # whether the names of the columns come from the file
-    index: tuple[str, ...] = ()  # columns that are the index of a data frame
 
 
 def open_text(path: Path) -> Source:
@@ -67,8 +57,7 @@ def open_text(path: Path) -> Source:
             f"the first line holds one name, {shown(columns[0])}; columns must be separated by "
             "commas in a .csv file and by tabs in a .tsv file"
         )
-    index = tuple(filter(INDEX.fullmatch, columns))
-    return Source(path, columns, columns, partial(_read_text, path, columns), index=index)
+    return Source(path, columns, columns, partial(_read_text, path, columns))
 
 
 @contextmanager
@@ -82,11 +71,10 @@ def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
 def _read_text(
     path: Path, columns: tuple[str, ...], features: Sequence[str], labels: Sequence[str]
 ) -> Content:
-    """Features as float64, labels as integers or text."""
+    """Features as float64, labels as numbers or text."""
     place = {name: i for i, name in enumerate(columns)}
     wanted = [place[name] for name in features]
     kept: dict[str, list[str]] = {name: [] for name in labels}
-    plain = unescaped if columns[0] == PREDICTION else str
     numbers, n = array("d"), 0
     with _lines(path) as lines:
         next(lines)
@@ -106,8 +94,8 @@ def _read_text(
                     "choose the feature columns by name, pattern or range"
                 )
             for name, values in kept.items():
-                values.append(sys.intern(plain(row[place[name]])))
-    X = np.asarray(numbers).reshape(n, len(wanted))
+                values.append(row[place[name]].strip())
+    X = np.array(numbers).reshape(n, len(wanted))
     return X, {name: parsed_labels(values, name) for name, values in kept.items()}
 
 
