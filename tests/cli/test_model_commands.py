@@ -253,10 +253,12 @@ def test_diagnose(well, mistake, folder):
     )
 
 
-def test_some_columns_of_an_array(well, folder, tmp_path):
+def test_some_columns_of_an_array(well, mistake, folder, tmp_path):
     out = tmp_path / "m.isr"
     well("fit", folder / "train.npy", *COLUMNS, "--features", "f1:f3", "--out", out)
-    well("predict", out, folder / "test.npy", "--out", tmp_path / "a.npz")
+    predict = ("predict", out, folder / "test.npy", "--out", tmp_path / "a.npz")
+    assert "an array must hold exactly these" in mistake(*predict)
+    well(*predict, "--features", "f1:f3")
     well("predict", out, folder / "test.csv", "--out", tmp_path / "b.npz")
     with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
         np.testing.assert_array_equal(a["prediction"], b["prediction"])
@@ -439,10 +441,11 @@ class TestMistakes:
         write_columns(tmp_path / "few.csv", {f"f{i}": table.X[:, i] for i in (0, 1, 2)})
         line = mistake("predict", model, tmp_path / "few.csv", "--out", tmp_path / "p.csv")
         assert "there is no feature column 'f3'" in line
-        for width in (3, 5):
+        # Label and environment of the table do not count.
+        for width in (3, 5, 6):
             np.save(tmp_path / "a.npy", np.ones((2, width)))
             line = mistake("predict", model, tmp_path / "a.npy", "--out", tmp_path / "p.csv")
-            assert f"there are {width} columns; the model was fitted on 4" in line
+            assert f"there are {width} columns; the model has 4 features" in line
 
     def test_a_model_without_names(self, well, mistake, folder, tmp_path):
         data = sample(0)
@@ -558,7 +561,7 @@ def test_help_waits_for_nothing(command):
     assert "Example: isr" in run.stdout or command == "datasets"
 
 
-def test_unknown_environments_are_filled_in(well, mistake, tmp_path):
+def test_unknown_environments_are_filled_in(isr, mistake, tmp_path):
     """Empty fields of a CSV file are unknown environments; a tenth of them known is enough."""
     train = load_digits_on_paper().train
     known = np.where(np.arange(len(train.y)) % 10 == 0, train.environments, "")
@@ -566,12 +569,15 @@ def test_unknown_environments_are_filled_in(well, mistake, tmp_path):
     write_columns(tmp_path / "t.csv", {**features, "label": train.y, "environment": known})
     model = tmp_path / "m.isr"
     fit = ("fit", tmp_path / "t.csv", *COLUMNS, "--n-spurious", "1", "--out", model)
-    record = json.loads(well(*fit, "--fill-environments", "--json"))
+    status, text, notes = isr(*fit, "--fill-environments", "--json")
+    assert status == 0
+    assert "each of these features alone separates the environments" in notes
+    record = json.loads(text)
     assert record["environments_filled"] == 900
     full = ISRClassifier(n_spurious=1).fit(train.X, train.y, environments=train.environments)
     found = isrlearn.load(model).spurious_basis_
     assert abs(found.T @ full.spurious_basis_).item() > 0.98
-    assert "900 of 1000 environments were filled in" in well(*fit, "--fill-environments")
+    assert "900 of 1000 environments were filled in" in isr(*fit, "--fill-environments")[1]
     assert "not for a regression" in mistake(*fit, "--fill-environments", "--task", "regression")
 
 

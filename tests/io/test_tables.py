@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import tracemalloc
 import zipfile
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from isrlearn.io import TableError, read_table
+import isrlearn
+from isrlearn import ISRClassifier
+from isrlearn.io import ModelFileError, TableError, read_table
 
 
 def test_every_format_gives_the_same_table(table_path, sample):
@@ -136,7 +143,7 @@ class TestErrors:
         assert message(tmp_path / "tabel.csv").endswith("did you mean 'table.csv'?")
         assert "must end in .csv, .tsv, .npy" in message(tmp_path / "table.xlsx")
         (tmp_path / "d.csv").mkdir()
-        assert "not a file" in message(tmp_path / "d.csv")
+        assert "not a regular file" in message(tmp_path / "d.csv")
         (tmp_path / "empty.npz").touch()
         assert "is empty" in message(tmp_path / "empty.npz")
 
@@ -246,7 +253,7 @@ class TestErrors:
         rows = ["a" * 130_000] + ["b"] * 3000
         (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"1,{y}\n" for y in rows))
         text = message(tmp_path / "t.csv", label="y")
-        assert "text of 130000 characters, too long" in text
+        assert "longest of 130000 characters: too many or too long" in text
         assert len(text) < 400
 
 
@@ -257,7 +264,7 @@ class TestHostileParquet:
         pq.write_table(pa.table({"v": np.arange(2000.0), "y": names}), tmp_path / "t.parquet")
         assert (tmp_path / "t.parquet").stat().st_size < 1_000_000
         before = pa.total_allocated_bytes()
-        assert "text of 1000000 characters" in message(tmp_path / "t.parquet", label="y")
+        assert "longest of 1000000 characters" in message(tmp_path / "t.parquet", label="y")
         # Decoded, they take 2 GB.
         assert pa.default_memory_pool().max_memory() - before < 200_000_000
 
@@ -329,3 +336,221 @@ class TestHostileArrays:
         ):
             archive.writestr("X.npy", archive.read("X.npy"))
         assert "2 columns are named 'X'" in message(tmp_path / "a.npz")
+
+
+class TestIndexColumns:
+    """The row index is not a feature: on a table sorted by class it would predict the class."""
+
+    @pytest.fixture
+    def frame(self, sample):
+        frame = pd.DataFrame(sample.X, columns=list(sample.names))
+        return frame.assign(y=sample.y, e=sample.environments)
+
+    def test_text(self, frame, sample, tmp_path):
+        frame.to_csv(tmp_path / "t.csv")
+        table = read_table(tmp_path / "t.csv", label="y", environment="e")
+        assert table.feature_names == sample.names
+        assert table.notes == ("column '' is an index and was left out",)
+        pd.read_csv(tmp_path / "t.csv").to_csv(tmp_path / "t.csv", index=False)
+        table = read_table(tmp_path / "t.csv", label="y", environment="e")
+        assert table.feature_names == sample.names
+        assert table.notes == ("column 'Unnamed: 0' is an index and was left out",)
+        assert read_table(tmp_path / "t.csv", features="[fU]*").feature_names == sample.names
+        chosen = read_table(tmp_path / "t.csv", features="Unnamed: 0,f0")
+        assert chosen.feature_names == ("Unnamed: 0", "f0")
+
+    @pytest.mark.parametrize("name", [None, "patient"])
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_parquet(self, frame, sample, tmp_path, name, stream):
+        frame.index = pd.Index(np.arange(60) * 7 % 60, name=name)
+        frame.to_parquet(tmp_path / "t.parquet")
+        options = {"label": "y", "stream": stream}
+        table = read_table(tmp_path / "t.parquet", environment="e", **options)
+        assert table.feature_names == sample.names
+        column = name or "__index_level_0__"
+        assert table.notes == (f"column {column!r} is an index and was left out",)
+        by = read_table(tmp_path / "t.parquet", environment=column, features="f*", **options)
+        assert by.environments.tolist() == frame.index.tolist()
+
+    def test_a_range_index_is_no_column(self, frame, tmp_path):
+        frame.to_parquet(tmp_path / "t.parquet")
+        assert read_table(tmp_path / "t.parquet", label="y", environment="e").notes == ()
+
+    def test_a_sorted_table_is_not_predicted_from_its_index(self, tmp_path):
+        rng, y = np.random.default_rng(0), np.repeat(["a", "b"], 100)
+        X, e = rng.standard_normal((200, 2)), np.arange(200) % 2
+        pd.DataFrame({"u": X[:, 0], "v": X[:, 1], "y": y, "e": e}).to_csv(tmp_path / "t.csv")
+        table = read_table(tmp_path / "t.csv", label="y", environment="e")
+        clf = ISRClassifier(n_spurious=0).fit(table.X, table.y, table.environments)
+        assert clf.score(table.X, y) < 0.7
+
+
+class TestSuspects:
+    @pytest.mark.parametrize(
+        "values",
+        [
+            np.arange(60),
+            1000 - 3 * np.arange(60),
+            20240101 + np.arange(60),
+            np.random.default_rng(0).permutation(60) + 5,
+            np.cumsum(np.random.default_rng(0).integers(1, 9, 60)),
+        ],
+        ids=["rows", "backwards", "dates", "shuffled", "ids"],
+    )
+    def test_row_numbers_ids_and_dates(self, write, sample, values):
+        X = sample.X.astype(float)
+        X[:, 1] = values
+        (note,) = read_table(
+            write("table.csv", replace(sample, X=X)), label="y", environment="e"
+        ).notes
+        assert note.startswith("these features look like row numbers, ids or dates: 'f1'")
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            np.sort(np.random.default_rng(0).standard_normal(60)),
+            np.random.default_rng(0).integers(0, 1000, 60),
+            np.arange(60) // 2,
+            np.ones(60),
+        ],
+        ids=["sorted", "counts", "steps", "constant"],
+    )
+    def test_ordinary_features_are_not_suspected(self, write, sample, values):
+        X = sample.X.astype(float)
+        X[:, 1] = values
+        path = write("table.csv", replace(sample, X=X))
+        assert read_table(path, label="y", environment="e").notes == ()
+
+    @pytest.mark.parametrize("name", ["table.csv", "table.npy", "lists.parquet"])
+    def test_copies_of_labels(self, write, sample, name):
+        X = sample.X.copy()
+        X[:, 0] += 100 * (sample.y == "cow")
+        X[:, 2] = sample.environments == "sand"
+        path = write(name, replace(sample, X=X))
+        notes = read_table(path, label="y", environment="e").notes
+        names = ("f_0", "f_2") if name == "lists.parquet" else ("f0", "f2")
+        assert [note.partition(";")[0] for note in notes] == [
+            f"each of these features alone separates the labels: '{names[0]}'",
+            f"each of these features alone separates the environments: '{names[1]}'",
+        ]
+
+    def test_one_overlap_is_no_separation(self, write, sample):
+        X = sample.X.copy()
+        X[:, 0] += 100 * (sample.y == "cow")
+        X[0, 0] += 100  # a camel among the cows
+        path = write("table.npy", replace(sample, X=X))
+        assert read_table(path, label="y", environment="e").notes == ()
+
+    def test_few_rows_are_separated_by_chance(self, tmp_path):
+        rng = np.random.default_rng(0)
+        np.savez(tmp_path / "t.npz", X=rng.standard_normal((8, 500)), y=np.arange(8) % 2)
+        assert read_table(tmp_path / "t.npz", label="y").notes == ()
+
+
+@pytest.mark.parametrize("other", ["v_0", "v_1"])
+def test_columns_that_would_have_one_name(tmp_path, other):
+    columns = {"v": [[1.0, 2.0], [3.0, 4.0]], other: [5.0, 6.0]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    text = message(tmp_path / "t.parquet")
+    assert f"'v' and {other!r} both give a column {other!r}" in text
+    np.savez(tmp_path / "t.npz", X=np.ones((2, 2)), f1=np.ones(2))
+    assert "'X' and 'f1' both give a column 'f1'" in message(tmp_path / "t.npz")
+
+
+class TestNotRegularFiles:
+    @pytest.mark.parametrize("name", ["t.csv", "t.npy", "t.npz", "t.parquet", "t.zarr"])
+    def test_pipes_are_refused_at_once(self, tmp_path, name, write):
+        os.mkfifo(tmp_path / name)
+        assert "this is not" in message(tmp_path / name)
+        os.mkfifo(tmp_path / "y.npy")
+        text = message(write("table.csv"), label=str(tmp_path / "y.npy"))
+        assert "y.npy: this is not a regular file" in text
+
+    def test_models(self, tmp_path):
+        os.mkfifo(tmp_path / "m.isr")
+        for path in (tmp_path / "m.isr", "/dev/zero"):
+            with pytest.raises(ModelFileError, match="this is not a regular file"):
+                isrlearn.load(path)
+
+
+class TestZarr:
+    @pytest.fixture
+    def path(self, tmp_path):
+        zarr = pytest.importorskip("zarr")
+        array = zarr.open_array(
+            str(tmp_path / "t.zarr"), mode="w", shape=(60, 4), chunks=(20, 4), dtype="f8"
+        )
+        array[:] = np.random.default_rng(0).standard_normal((60, 4))
+        return tmp_path / "t.zarr"
+
+    def change(self, path, **entries):
+        about = json.loads((path / "zarr.json").read_text())
+        for name, value in entries.items():
+            if name == "chunks":
+                about["chunk_grid"]["configuration"]["chunk_shape"] = value
+            else:
+                about[name] = value
+        (path / "zarr.json").write_text(json.dumps(about))
+
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize(
+        "entries",
+        [
+            {"chunks": [0, 0]},
+            {"chunks": [20, 0]},
+            {"chunks": [-1, 4]},
+            {"shape": [1_000_000, 250_000]},
+            {"shape": [4, 10**12]},
+            {"shape": [10**15, 4]},
+            {"chunks": [10**9, 10**9]},
+        ],
+        ids=str,
+    )
+    def test_claims(self, path, entries, stream):
+        self.change(path, **entries)
+        message(path, stream=stream)
+
+    def test_a_damaged_chunk_names_the_file(self, path):
+        (path / "c" / "1" / "0").write_bytes(b"damaged")
+        rows = read_table(path, stream=True).X
+        with pytest.raises(TableError, match=re.escape(str(path))):
+            rows[20:40]
+
+    def test_a_pipe_among_the_chunks(self, path):
+        (path / "c" / "1" / "0").unlink()
+        os.mkfifo(path / "c" / "1" / "0")
+        assert "not a regular file" in message(path)
+
+
+class TestExpansion:
+    """Files of a few bytes that hold gigabytes are refused before they are read."""
+
+    @pytest.mark.parametrize("kind", ["U1000", "S4000", "f8"])
+    def test_archives(self, tmp_path, kind):
+        rows = 500_000_000 // np.dtype(kind).itemsize
+        with zipfile.ZipFile(tmp_path / "t.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+            with archive.open("X.npy", "w") as file:
+                np.save(file, np.ones((rows, 1)))
+            with archive.open("y.npy", "w", force_zip64=True) as file:
+                header = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": (rows,)}
+                np.lib.format.write_array_header_1_0(file, header)
+                for _ in range(500):
+                    file.write(bytes(1_000_000))
+        tracemalloc.start()
+        text = message(tmp_path / "t.npz", label="y")
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+        tracemalloc.stop()
+        assert "save it without compression" in text
+
+    def test_parquet(self, tmp_path):
+        n = 1 << 16
+        schema = pa.schema({"v": pa.float64(), "y": pa.string()})
+        with pq.ParquetWriter(tmp_path / "t.parquet", schema) as writer:
+            part = pa.table({"v": np.zeros(n), "y": ["a"] * n})
+            for _ in range(300):
+                writer.write_table(part)
+        assert "save it without compression" in message(tmp_path / "t.parquet", features="v")
+        assert "save it without compression" in message(
+            tmp_path / "t.parquet", label="y", stream=True
+        )
+        assert len(read_table(tmp_path / "t.parquet", features="v", stream=True)) == 300 * n

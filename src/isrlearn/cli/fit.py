@@ -70,8 +70,10 @@ def diagnose(table: Path, task: str, level: float, seed: int, **columns: Any) ->
     from isrlearn.io import read_table
 
     with working(f"Examining {table}"):
-        data = tables.data_of(read_table(table, **columns))
+        rows = read_table(table, **columns, task=task)
+        data = tables.data_of(rows)
         found = isrlearn.diagnose(*data, task=task, level=level, random_state=seed)
+    tables.show_notes(rows)
     return found.to_dict(), [str(found)]
 
 
@@ -106,9 +108,10 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     names, rest = ({role: given.pop(role) for role in roles} for roles in tables.ROLES)
     others = given.pop("validation"), given.pop("test")
     with working(f"Reading {table}"):
-        train = read_table(table, **names, **rest, stream=given["engine"] == "dask")
-        chooser, unseen = (tables.table_like(train, path, **names) for path in others)
+        train = read_table(table, **names, **rest, task=task, stream=given["engine"] == "dask")
+        chooser, unseen = (tables.table_like(train, path, task, **names) for path in others)
         tables.check_tables(task, train, chooser, unseen)
+    tables.show_notes(train)
     record: dict[str, Any] = {}
     lines: list[RenderableType] = []
     if given.pop("fill_environments"):
@@ -203,7 +206,6 @@ def fit_table(
         # A file of labels belongs to one table; a column name is valid for any.
         "columns": {role: name for role, name in columns.items() if not name.endswith(".npy")},
         "n_rows": len(table),
-        "n_columns": table.n_columns,
         "metrics": {"validation": None} | {part: s.to_dict() for part, s in scores.items()},
         "search": None
         if found is None

@@ -20,7 +20,7 @@ _OUTPUTS = ("out", "report")
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 OUT = partial(click.option, "--out", required=True, type=FILE)
-TABLE = click.argument("table", type=FILE)
+TABLE = click.argument("table", type=click.Path(path_type=Path))  # a Zarr array is a folder
 MODEL = click.argument("model", type=FILE)
 SEED = click.option("--seed", type=click.IntRange(0), default=0)
 
@@ -87,7 +87,9 @@ def check_outputs(context: click.Context) -> None:
             check_writable(path)
 
 
-def table_like(train: Table, path: Path | None, *, label: str, environment: str) -> Table | None:
+def table_like(
+    train: Table, path: Path | None, task: str, *, label: str, environment: str
+) -> Table | None:
     """Another table with the columns of a training table; None for no path."""
     from isrlearn.io import TableError, read_table
 
@@ -99,7 +101,9 @@ def table_like(train: Table, path: Path | None, *, label: str, environment: str)
                 f"{path}: {name} belongs to {train.path}; with a second table, labels and "
                 "environments must be columns, or in a table beside it"
             )
-    return read_table(path, label=label, environment=environment, features=train.feature_names)
+    return read_table(
+        path, label=label, environment=environment, features=train.feature_names, task=task
+    )
 
 
 def read_predictor(path: Path) -> ModelFile:
@@ -131,14 +135,15 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
                 f"{path}: the model stores no feature names; name its {d} columns, in their "
                 "order, with --features"
             )
-        width = model.metadata.get("n_columns", d)
-        if not source.named and len(source.features) != width:
+        if not source.named and len(source.features) != d:
             raise TableError(
-                f"{path}: there are {len(source.features)} columns; the model was fitted on {width}"
+                f"{path}: there are {len(source.features)} columns; the model has {d} features: "
+                "an array must hold exactly these, in their order; or choose them with --features"
             )
-        if model.feature_names is not None:
+        if model.feature_names is not None and source.named:
             columns["features"] = model.feature_names
-    table = read_table(path, **columns)
+    task = "classification" if hasattr(model.estimator, "classes_") else "regression"
+    table = read_table(path, **columns, task=task)
     if table.X.shape[1] != d:
         raise TableError(f"{path}: {table.X.shape[1]} columns were selected; the model has {d}")
     return table
@@ -158,6 +163,12 @@ def stored(model: ModelFile, entry: str) -> dict[str, Any]:
     """An entry of a model's metadata, which may be any JSON; empty unless it is an object."""
     found = model.metadata.get(entry)
     return found if isinstance(found, dict) else {}
+
+
+def show_notes(table: Table) -> None:
+    """Print what the user should know about a table."""
+    for note in table.notes:
+        click.echo(f"Note: {table.path}: {note}.", err=True)
 
 
 def data_of(table: Table) -> tuple[Any, Any, Any]:
@@ -184,6 +195,7 @@ def check_tables(task: str, *tables: Table | None) -> None:
 
     from isrlearn.core.labels import encode
     from isrlearn.io import TableError
+    from isrlearn.io.tables import looks_continuous
 
     for table in filter(None, tables):
         y = np.asarray(table.y)
@@ -192,10 +204,10 @@ def check_tables(task: str, *tables: Table | None) -> None:
             if y.dtype.kind not in "biuf" or not np.isfinite(y).all():
                 bad = next((v for v in y.tolist() if not isinstance(v, int | float) or v - v), None)
                 raise TableError(f"{table.path}: a regression needs numbers as labels; got {bad!r}")
-        elif y.dtype.kind == "f" and (y != np.round(y)).any():
+        elif looks_continuous(y):
             raise TableError(
-                f"{table.path}: labels such as {y[y != np.round(y)][0]:g} look continuous, not "
-                "like classes; for a regression fit with --task regression"
+                f"{table.path}: labels such as {y[0]} look continuous, not like classes; for a "
+                "regression fit with --task regression"
             )
         else:
             grouped = {"labels": y, **grouped}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 # Not pyarrow.csv: text must be readable without the parquet extra, and one reader is enough.
 import csv
-import sys
+import math
+import os
+import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.engine.rows import ArrayRows
+from isrlearn.io._labels import as_labels, is_float, parsed_labels, unescaped
 from isrlearn.io.errors import TableError, listed, optional, reading, shown
 
-#: Most bytes that an array of labels may take.
-_LABEL_BYTES = 1 << 30
+MEGABYTE = 1 << 20
+#: Names that data frames give to the columns of their index, which are not features.
+INDEX = re.compile(r"(Unnamed: \d+)?|__index_level_\d+__")
+_WIDEST = 1_000_000
 _NAMES = "feature_names"
+#: First column of the files of predictions that we write.
+PREDICTION = "prediction"
 #: Features (n, d) and each label column (n,). Features are a float32 or float64 array, a memory
 #: map, or Rows where the format can be read block by block.
 Content = tuple[Any, dict[str, NDArray]]
@@ -43,6 +49,7 @@ class Source:
     read: Callable[[Sequence[str], Sequence[str]], Content]
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # names of several columns
     named: bool = True  # whether the names of the columns come from the file
+    index: tuple[str, ...] = ()  # columns that are the index of a data frame
 
 
 def open_text(path: Path) -> Source:
@@ -57,7 +64,8 @@ def open_text(path: Path) -> Source:
             f"the first line holds one name, {shown(columns[0])}; columns must be separated by "
             "commas in a .csv file and by tabs in a .tsv file"
         )
-    return Source(path, columns, columns, partial(_read_text, path, columns))
+    index = tuple(filter(INDEX.fullmatch, columns))
+    return Source(path, columns, columns, partial(_read_text, path, columns), index=index)
 
 
 @contextmanager
@@ -71,10 +79,13 @@ def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
 def _read_text(
     path: Path, columns: tuple[str, ...], features: Sequence[str], labels: Sequence[str]
 ) -> Content:
-    """Features as float64, labels as numbers or text."""
+    """Features as float64, labels as integers or text."""
     place = {name: i for i, name in enumerate(columns)}
     wanted = [place[name] for name in features]
-    kept: dict[str, list[str]] = {name: [] for name in labels}
+    # Each label is kept once, and its number for every row that has it.
+    texts: dict[str, dict[str, int]] = {name: {} for name in labels}
+    codes = {name: array("q") for name in labels}
+    plain = unescaped if columns[0] == PREDICTION else str
     numbers, n = array("d"), 0
     with _lines(path) as lines:
         next(lines)
@@ -88,15 +99,18 @@ def _read_text(
             except ValueError:
                 sound = False
             if not sound:
-                j = next(j for j in wanted if not _is_float(row[j]))
+                j = next(j for j in wanted if not is_float(row[j]))
                 raise TableError(
                     f"column {shown(columns[j])} holds {shown(row[j])} in row {n}, not a number; "
                     "choose the feature columns by name, pattern or range"
                 )
-            for name, values in kept.items():
-                values.append(row[place[name]].strip())
-    X = np.array(numbers).reshape(n, len(wanted))
-    return X, {name: parsed_labels(values, name) for name, values in kept.items()}
+            for name, known in texts.items():
+                codes[name].append(known.setdefault(row[place[name]], len(known)))
+    X = np.asarray(numbers).reshape(n, len(wanted))
+    return X, {
+        name: parsed_labels(map(plain, known), np.asarray(codes[name]), name)
+        for name, known in texts.items()
+    }
 
 
 def open_array(path: Path) -> Source:
@@ -110,7 +124,7 @@ def open_array(path: Path) -> Source:
     def read(wanted: Sequence[str], labels: Sequence[str]) -> Content:
         if labels:
             raise TableError("an array of features cannot hold labels")
-        return _chosen(features, wanted, columns), {}
+        return _chosen(path, features, wanted, columns), {}
 
     return Source(path, columns, columns, read, {"X": columns}, named=False)
 
@@ -123,6 +137,7 @@ def open_archive(path: Path) -> Source:
     """
     with np.load(path, allow_pickle=False) as archive:
         check_names(archive.files)
+        check_expansion(path, sum(member.file_size for member in archive.zip.infolist()), 4)
         arrays = {name: _member(archive, name) for name in archive.files}
     widths = {name: a.shape[1] for name, a in arrays.items() if a.ndim == 2}
     main = "X" if "X" in widths else next(iter(widths)) if len(widths) == 1 else ""
@@ -131,13 +146,14 @@ def open_archive(path: Path) -> Source:
     }
     named = main in groups and _NAMES in arrays
     if named:
-        groups[main] = tuple(map(str, arrays[_NAMES].ravel()))
-        check_names(groups[main])
+        groups[main] = tuple(map(str, as_labels(arrays[_NAMES].ravel(), _NAMES)))
         if len(groups[main]) != widths[main]:
             n = len(groups[main])
             raise TableError(f"{_NAMES!r} holds {n} names for {widths[main]} columns")
-    vectors = [name for name, values in arrays.items() if values.ndim == 1]
-    columns = tuple(dict.fromkeys(chain(*groups.values(), vectors)))
+    vectors: dict[str, tuple[str, ...]] = {
+        name: (name,) for name, values in arrays.items() if values.ndim == 1
+    }
+    columns = tuple(column_owners(groups | vectors))
 
     def read(wanted: Sequence[str], labels: Sequence[str]) -> Content:
         kept = {name: as_labels(arrays[name], name) for name in labels}
@@ -145,7 +161,7 @@ def open_archive(path: Path) -> Source:
             return None, kept
         for name, own in groups.items():
             if set(wanted) <= set(own):
-                return _chosen(arrays[name], wanted, own), kept
+                return _chosen(path, arrays[name], wanted, own), kept
         raise TableError(f"features must be columns of one array: {listed(groups)}")
 
     return Source(path, columns, groups.get(main, ()), read, groups, named)
@@ -154,7 +170,29 @@ def open_archive(path: Path) -> Source:
 def read_vector(path: Path) -> NDArray:
     """Labels of a one-dimensional .npy array."""
     with reading(path):
+        check_regular(path)
         return as_labels(np.array(_mapped(path)), path.name)
+
+
+def check_regular(path: Path) -> None:
+    """Raise for devices and pipes, which could block for ever, and for folders."""
+    if path.exists() and not path.is_file():
+        raise TableError("this is not a regular file")
+
+
+def check_expansion(path: Path, n_bytes: float, times: int) -> None:
+    """Raise if a file claims to hold far more than its size."""
+    files = [path]
+    if path.is_dir():
+        files = [Path(root, name) for root, _, names in os.walk(path) for name in names]
+        for file in files:
+            check_regular(file)
+    size = sum(file.stat().st_size for file in files)
+    if n_bytes > times * size + 100 * MEGABYTE:
+        raise TableError(
+            f"its content would take {n_bytes / MEGABYTE:.0f} MB, but it has only {size} bytes; if "
+            "that is right, save it without compression, for example as .npy"
+        )
 
 
 def _mapped(path: Path) -> NDArray:
@@ -175,25 +213,38 @@ def _checked(array: NDArray) -> NDArray:
     # An array without any bytes can claim any number of rows or columns.
     if array.nbytes == 0:
         raise TableError(f"an array of shape {array.shape} and type {array.dtype} is empty")
-    if array.dtype.kind == "U":
-        # Python cannot handle text with other code points than those of Unicode.
-        native = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
-        if native.view(np.uint32).max() > sys.maxunicode:
-            raise TableError("an array holds text that is not Unicode")
     return array
 
 
 def _open_zarr(path: Path) -> Any:
+    check_expansion(path, 0, 0)  # before it is opened: a pipe in the folder would block
     array = optional("zarr", "reading Zarr arrays", "zarr").open_array(str(path), mode="r")
     about = array.metadata
     codecs = [*(getattr(about, "filters", None) or ()), getattr(about, "compressor", None)]
     # Version 2 of the format allows chunks that are pickles.
     if any(getattr(codec, "codec_id", None) == "pickle" for codec in codecs):
         raise TableError("its chunks are pickles, which could run any code; nothing was read")
+    if 0 in array.chunks:
+        raise TableError(f"its chunks have the shape {array.chunks}, which holds no numbers")
+    # Chunks that are not there are zeros, so that a few bytes can claim any size.
+    claimed = max(math.prod(array.shape), math.prod(array.chunks)) * array.dtype.itemsize
+    check_expansion(path, claimed, 100)
     return array
 
 
-def _chosen(array: Any, wanted: Sequence[str], columns: Sequence[str]) -> Any:
+class FileRows(ArrayRows):
+    """Rows of an array in a file; what is wrong with them is a `TableError` that names it."""
+
+    def __init__(self, path: Path, array: Any, columns: Any = None) -> None:
+        super().__init__(array, columns)
+        self.path = path
+
+    def __getitem__(self, rows: slice) -> NDArray:
+        with reading(self.path):
+            return super().__getitem__(rows)
+
+
+def _chosen(path: Path, array: Any, wanted: Sequence[str], columns: Sequence[str]) -> Any:
     """The wanted columns of numbers; the array itself if it needs no conversion."""
     if array.dtype.kind not in "biuf":
         raise TableError(f"features must be numbers; they are of type {array.dtype}")
@@ -201,11 +252,13 @@ def _chosen(array: Any, wanted: Sequence[str], columns: Sequence[str]) -> Any:
     if every and isinstance(array, np.ndarray) and array.dtype in (np.float32, np.float64):
         return array
     place = {name: i for i, name in enumerate(columns)}
-    return ArrayRows(array, None if every else [place[name] for name in wanted])
+    return FileRows(path, array, None if every else [place[name] for name in wanted])
 
 
 def numbered(prefix: str, n: int) -> tuple[str, ...]:
     """Names for columns without names."""
+    if n > _WIDEST:
+        raise TableError(f"there are {n} columns; a table can have {_WIDEST}")
     return tuple(f"{prefix}{i}" for i in range(n))
 
 
@@ -213,76 +266,22 @@ def check_names(names: Sequence[str]) -> None:
     """Raise unless there are columns and their names are distinct."""
     if not names:
         raise TableError("there are no columns")
+    if len(names) > _WIDEST:
+        raise TableError(f"there are {len(names)} columns; a table can have {_WIDEST}")
     name, n = Counter(names).most_common(1)[0]
     if n > 1:
         raise TableError(f"{n} columns are named {shown(name)}")
 
 
-def as_labels(values: NDArray, name: str) -> NDArray:
-    """Labels as booleans, numbers, text, or objects where some are missing."""
-    kind = values.dtype.kind
-    if values.ndim != 1:
-        raise TableError(f"{shown(name)} must have one label per row; its shape is {values.shape}")
-    if kind == "O":
-        raise TableError(
-            f"array {shown(name)} holds Python objects, which are not read because they could run "
-            "code; save it as numbers or text, for example .astype(str)"
-        )
-    if kind not in "biufUSM":
-        raise TableError(f"{shown(name)} of type {values.dtype} cannot hold labels")
-    if kind == "S":
-        return np.char.decode(values, "utf-8")
-    if kind == "M":
-        days = np.datetime_as_string(values).astype(object)
-        days[np.isnat(values)] = None
-        return days
-    return values.astype(values.dtype.newbyteorder("="), copy=False)
-
-
-def parsed_labels(texts: Sequence[str], name: str) -> NDArray:
-    """Labels from text: integers or floats if all of them are, else the text itself.
-
-    A text is an integer only if it is written as Python writes it ("7", not "007"), so that
-    different labels stay different. An empty text is a missing label.
-
-    Examples
-    --------
-    >>> def labels(*texts):
-    ...     return parsed_labels(texts, "y").tolist()
-    >>> labels("1", "2"), labels("01", "2b"), labels("1.5", "", "2"), labels("a", "")
-    ([1, 2], ['01', '2b'], [1.5, nan, 2.0], ['a', None])
-    """
-    known = {text for text in texts if text}
-    value: dict[str, Any] = {text: text for text in known}
-    if known and all(map(_is_integer, known)):
-        value = {text: int(text) for text in known}
-    elif known and all(map(_is_float, known)):
-        value = {text: float(text) for text in known} | {"": np.nan}
-    return label_array([value.get(text) for text in texts], len(texts), name)
-
-
-def label_array(values: list[Any], n: int, name: str) -> NDArray:
-    """The values as an array, of objects if one is None; n long texts may not exceed the limit."""
-    if None in values:
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
-    longest = max((len(v) for v in values if isinstance(v, str)), default=0)
-    if 4 * longest * n > _LABEL_BYTES:
-        raise TableError(
-            f"column {shown(name)} holds a text of {longest} characters, too long for a label"
-        )
-    return np.array(values)
-
-
-def _is_integer(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return len(digits) <= 18 and digits.isascii() and digits.isdigit() and str(int(text)) == text
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text  # Python would read 1_000 as a thousand
+def column_owners(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The column of a file that each of our columns comes from, if their names are distinct."""
+    owner: dict[str, str] = {}
+    for column, names in columns.items():
+        for name in names:
+            other = owner.setdefault(name, column)
+            if other != column or len(set(names)) < len(names):
+                raise TableError(
+                    f"{shown(other)} and {shown(column)} both give a column {shown(name)}; rename "
+                    "one of them"
+                )
+    return owner

@@ -11,12 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.engine.rows import Rows
-from isrlearn.io._formats import Content, Source, check_names, label_array, numbered
+from isrlearn.io._formats import (
+    INDEX,
+    Content,
+    Source,
+    check_expansion,
+    check_names,
+    column_owners,
+    numbered,
+)
+from isrlearn.io._labels import label_array
 from isrlearn.io.errors import TableError, optional, reading, shown
 
 #: Limits on what a damaged footer can make the parser allocate.
 _THRIFT_LIMIT = 1 << 26
-_WIDEST = 1_000_000
 #: Numbers in a batch of rows that is decoded at a time.
 _BATCH = 1 << 20
 
@@ -31,7 +39,9 @@ def open_parquet(path: Path) -> Source:
     """A Parquet file; a column "v" of lists of length m gives the columns v_0, …, v_(m-1)."""
     table = _ParquetFile(path)
     columns = tuple(table.owner)
-    return Source(path, columns, columns, table.read, table.groups)
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    index = tuple(name for name in columns if name in index or INDEX.fullmatch(name))
+    return Source(path, columns, columns, table.read, table.groups, index=index)
 
 
 class _ParquetFile:
@@ -48,8 +58,7 @@ class _ParquetFile:
         self.groups = {v: numbered(f"{v}_", m) for v, m in widths.items() if m is not None}
         #: Our columns of each column of the file, and the column of the file of each of ours.
         self.names = {column: self.groups.get(column, (column,)) for column in widths}
-        check_names([*chain(*self.names.values())])
-        self.owner = {name: column for column, names in self.names.items() for name in names}
+        self.owner = column_owners(self.names)
 
     def open(self, **options: Any) -> Any:
         """The file for pyarrow, with limits on what it may allocate."""
@@ -71,17 +80,15 @@ class _ParquetFile:
             width = len(batch.column(0)[0].as_py() or [])
         else:
             return None
-        if not 1 <= width <= _WIDEST:
-            raise TableError(
-                f"the lists of column {shown(field.name)} must have from 1 to {_WIDEST} numbers; "
-                f"the first has {width}"
-            )
+        if not width:
+            raise TableError(f"the first list of column {shown(field.name)} is empty")
         return width
 
     def read(self, features: Sequence[str], labels: Sequence[str]) -> Content:
         """Features as rows that are decoded when they are used; labels as arrays."""
         kept: dict[str, NDArray] = {}
         if labels:
+            check_expansion(self.path, 8 * self.n_rows * len(labels), 100)
             # Repeated labels are stored once.
             with self.open(read_dictionary=list(labels)) as file:
                 table = file.read(columns=list(labels), use_threads=False)
@@ -91,7 +98,7 @@ class _ParquetFile:
     def dtype(self, columns: Sequence[str]) -> np.dtype:
         """float32 if every column of the file is float32 or float16, else float64."""
         types, narrow = self._types, True
-        numbers = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+        numbers = types.is_floating, types.is_integer, types.is_boolean, types.is_decimal
         for column in columns:
             kind = self.schema.field(column).type
             kind = kind.value_type if column in self.groups else kind
@@ -139,7 +146,7 @@ class _ParquetFile:
         # Cast first: the codes of some writers are unsigned.
         codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
         values += [None] if (codes < 0).any() else []  # -1 is the last
-        return label_array(values, len(codes), name)[codes]
+        return label_array(values, codes, name)
 
 
 class ParquetRows(Rows):

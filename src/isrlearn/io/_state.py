@@ -22,7 +22,7 @@ from isrlearn.estimators import (
     ISRRegressorCV,
     ISRTransformer,
 )
-from isrlearn.io._formats import label_array
+from isrlearn.io._labels import label_array
 from isrlearn.io.errors import ModelFileError, shown
 
 Arrays = dict[str, NDArray]
@@ -126,6 +126,12 @@ def _encoded_array(array: NDArray, name: str, arrays: Arrays) -> dict[str, Any]:
             f"{name} of type {array.dtype} cannot be stored; fit with numbers or text, for "
             "example .astype(str)"
         )
+    if kind == "str" and len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise ModelFileError(
+            f"{name} holds {shown(twice)} twice: NumPy drops NUL characters at the end of a text; "
+            "rename the labels that had them"
+        )
     return {"labels": [kind, values]}
 
 
@@ -181,7 +187,7 @@ def _labels(kind: str, values: list[Any]) -> NDArray:
     if not _LABELS.fullmatch(kind) or not all(type(v) in _PLAIN for v in values):
         raise ModelFileError(f"labels of type {shown(kind)} are not loaded")
     if kind == "str":
-        return label_array(values, len(values), "labels")
+        return label_array(values, np.arange(len(values)), "labels")
     array = np.empty(len(values), dtype=kind)
     array[:] = values
     return array

@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from isrlearn.io._formats import PREDICTION
+from isrlearn.io._labels import escaped
 from isrlearn.io._parquet import pyarrow
 from isrlearn.io.errors import OutputError, TableError
 from isrlearn.io.tables import open_table
@@ -157,7 +159,7 @@ def _is_ours(path: Path, kind: str | None) -> bool:
     """Whether a file was written by us, as far as its beginning shows."""
     if kind == "predictions":
         with suppress(TableError, ImportError):
-            return open_table(path).columns[0] == "prediction"
+            return open_table(path).columns[0] == PREDICTION
     elif kind is not None:
         with open(path, "rb") as file:
             return bool(re.match(_BEGINNINGS[kind], file.read(1 << 16), re.DOTALL))
@@ -210,12 +212,12 @@ def write_predictions(estimator: Any, X: Any, path: str | os.PathLike[str]) -> i
     (80, 'prediction,probability_0,probability_1')
     """
     _writer(path)
-    columns = {"prediction": np.asarray(estimator.predict(X))}
+    columns = {PREDICTION: np.asarray(estimator.predict(X))}
     if hasattr(estimator, "predict_proba"):
         names = [f"probability_{name}" for name in estimator.classes_.tolist()]
         columns |= dict(zip(names, estimator.predict_proba(X).T, strict=True))
     write_columns(path, columns)
-    return len(columns["prediction"])
+    return len(columns[PREDICTION])
 
 
 def _writer(path: str | os.PathLike[str]) -> Callable[[BinaryIO, Columns], None]:
@@ -233,12 +235,21 @@ def _writer(path: str | os.PathLike[str]) -> Callable[[BinaryIO, Columns], None]
 
 def _text(file: BinaryIO, columns: Columns, separator: str) -> None:
     text = TextIOWrapper(file, encoding="utf-8", newline="")
-    rows = csv.writer(text, delimiter=separator, lineterminator="\n")
+    words = [values.astype(str) for values in columns.values() if values.dtype.kind in "UO"]
+    # By itself the module would not quote a carriage return, which ends a line for readers.
+    broken = any((np.char.find(values, "\r") >= 0).any() for values in words)
+    rows = csv.writer(
+        text,
+        delimiter=separator,
+        lineterminator="\n",
+        quoting=csv.QUOTE_NONNUMERIC if broken else csv.QUOTE_MINIMAL,
+    )
     rows.writerow(columns)
     step = max(1, _VALUES // len(columns))
     for start in range(0, len(next(iter(columns.values()))), step):
         block = [values[start : start + step].tolist() for values in columns.values()]
-        rows.writerows(zip(*block, strict=True))
+        cells = [[escaped(v) if isinstance(v, str) else v for v in values] for values in block]
+        rows.writerows(zip(*cells, strict=True))
     text.detach()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -14,11 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.labels import is_missing
+from isrlearn.core.labels import encode, is_missing
 from isrlearn.engine import row_blocks
 from isrlearn.engine.rows import Rows
-from isrlearn.io._formats import Source, open_archive, open_array, open_text, read_vector
+from isrlearn.io._formats import (
+    Source,
+    check_expansion,
+    check_regular,
+    open_archive,
+    open_array,
+    open_text,
+    read_vector,
+)
+from isrlearn.io._labels import is_float
 from isrlearn.io._parquet import open_parquet
+from isrlearn.io._suspects import suspects
 from isrlearn.io.errors import TableError, listed, reading, shown, suggestion
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
@@ -31,6 +42,8 @@ _FORMATS: dict[str, Callable[[Path], Source]] = {
 }
 #: Where the labels of an array are looked for by default.
 _LABEL_FILES = ("{}.labels.csv", "{}.labels.parquet", "{}.labels.npz", "{}.csv", "labels.csv")
+#: More texts than these that are numbers with fractions are not classes.
+_MOST_CLASSES = 20
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", flags=re.DOTALL)
 #: Largest magnitudes whose squares (and, in float64, fourth powers) can still be summed.
 _LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e60}
@@ -51,18 +64,19 @@ class Table:
         Names of the columns of X.
     named : bool
         Whether the names come from the file.
-    n_columns : int
-        Number of columns that are features by default.
     y : ndarray of shape (n,) or None
         Labels, without missing values.
     environments : ndarray of shape (n,) or None
         None or NaN where unknown.
+    notes : tuple of str
+        What to know about the table: columns that were left out, and features that look like row
+        numbers or like a copy of the label.
 
     Examples
     --------
     >>> import numpy as np
     >>> from isrlearn.io import Table
-    >>> len(Table(Path("a.npy"), np.ones((3, 2)), ("f0", "f1"), named=False, n_columns=2))
+    >>> len(Table(Path("a.npy"), np.ones((3, 2)), ("f0", "f1"), named=False))
     3
     """
 
@@ -70,9 +84,9 @@ class Table:
     X: Any  # (n, d)
     feature_names: tuple[str, ...]
     named: bool
-    n_columns: int
     y: NDArray | None = None  # (n,)
     environments: NDArray | None = None  # (n,)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.X)
@@ -85,6 +99,7 @@ def read_table(
     environment: str | None = None,
     features: str | Sequence[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
+    task: str = "classification",
     stream: bool = False,
 ) -> Table:
     r"""Table of a .csv, .tsv, .parquet, .npz or .npy file, or of a .zarr array.
@@ -98,13 +113,17 @@ def read_table(
         or the path of a one-dimensional .npy array.
     features : str or sequence of str, optional
         Feature columns. A string holds names, patterns (``f_*``) and ranges (``f0:f511``),
-        separated by commas; a sequence holds plain names. Default: all columns except label and
-        environment; for an archive, its array X. The columns of an array are named f0, f1, …;
-        those of a Parquet column v of lists are named v_0, v_1, …
+        separated by commas; a sequence holds plain names. Default: all columns except label,
+        environment and the index of a data frame; for an archive, its array X. The columns of an
+        array are named f0, f1, …; those of a Parquet column v of lists are named v_0, v_1, …
     labels : path, optional
         Another table with the same number of rows that holds label and environment. Default for
         an array ``name.npy``: ``name.labels.csv`` (or .parquet, .npz), ``name.csv`` or
         ``labels.csv`` in the same folder.
+    task : {"classification", "regression", "auto"}, default="classification"
+        For a regression, labels in a text file are numbers. Classes (and environments) are integers
+        only if all of them are written as Python writes integers, else text: 007 is not 7. "auto"
+        takes more than 20 different numbers, some with a fraction, as numbers.
     stream : bool, default=False
         Read features of .npy, .parquet and .zarr block by block, whenever they are needed:
         the estimators accept the table's X like an array. Numbers that are not finite are detected
@@ -145,14 +164,46 @@ def read_table(
         X, own = source.read(chosen, inside if holder is source else [])
         found |= own
         if isinstance(X, Rows) and not stream:
+            check_expansion(source.path, math.prod(X.shape) * X.dtype.itemsize, 100)
             X = X[:]
         for role, name in roles.items():
             _check_labels(X, found.get(str(name)), role)
         if isinstance(X, np.ndarray) and not (stream and isinstance(X, np.memmap)):
             _check_numbers(X, chosen)
     y, environments = (found.get(str(name)) for name in (label, environment))
+    if y is not None and (task == "regression" or (task == "auto" and looks_continuous(y))):
+        y = _target(y, holder.path)
     names = tuple(chosen)
-    return Table(Path(path), X, names, source.named, len(source.features), y, environments)
+    notes: list[str] = []
+    if features is None or isinstance(features, str):  # chosen now, not for a model that has them
+        left_out = [name for name in source.index if name not in (*names, label, environment)]
+        notes = [f"column {shown(name)} is an index and was left out" for name in left_out]
+        notes += [] if stream else suspects(X, names, y, environments)
+    return Table(Path(path), X, names, source.named, y, environments, tuple(notes))
+
+
+def looks_continuous(labels: NDArray) -> bool:
+    """Whether labels are numbers with fractions: of more than 20 values, if they are text.
+
+    Examples
+    --------
+    >>> looks_continuous(np.array([0.5, 1.0])), looks_continuous(np.array(["1.1", "1.10"]))
+    (True, False)
+    """
+    names = encode(labels)[0]
+    if names.dtype.kind == "U":
+        if len(names) <= _MOST_CLASSES or not all(map(is_float, names.tolist())):
+            return False
+        names = names.astype(float)
+    return names.dtype.kind == "f" and bool((names != np.round(names)).any())
+
+
+def _target(labels: NDArray, path: Path) -> NDArray:
+    """Labels as numbers."""
+    for value in encode(labels)[0].tolist():
+        if not isinstance(value, int | float) and not is_float(value):
+            raise TableError(f"{path}: a regression needs numbers as labels; got {shown(value)}")
+    return labels if labels.dtype.kind in "biuf" else labels.astype(float)
 
 
 def open_table(path: str | os.PathLike[str]) -> Source:
@@ -178,11 +229,13 @@ def open_table(path: str | os.PathLike[str]) -> Source:
         others = sorted(p.name for p in folder if p.suffix.lower() in _FORMATS)[:1000]
         hint = suggestion(path.name, others)
         raise TableError(f"{path}: there is no such file{hint if 'did you' in hint else ''}")
-    if suffix != ".zarr" and not path.is_file():  # a Zarr array is a folder
-        raise TableError(f"{path}: this is not a file")
-    if path.is_file() and not path.stat().st_size:
-        raise TableError(f"{path}: the file is empty")
     with reading(path):
+        if suffix != ".zarr":
+            check_regular(path)
+            if not path.stat().st_size:
+                raise TableError("the file is empty")
+        elif not path.is_dir():
+            raise TableError("this is not the folder of a Zarr array")
         return _FORMATS[suffix](path)
 
 
@@ -203,7 +256,7 @@ def _features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> li
     if wanted is None:
         if not source.features:
             raise TableError(f"choose the array that holds the features: {listed(source.groups)}")
-        chosen = [name for name in source.features if name not in reserved]
+        chosen = [name for name in source.features if name not in (*reserved, *source.index)]
     elif isinstance(wanted, str):
         # A name may contain a comma.
         tokens = [wanted] if wanted in source.columns else map(str.strip, wanted.split(","))
@@ -244,7 +297,7 @@ def _expanded(source: Source, token: str, reserved: Sequence[str | None]) -> lis
         names = _range(source, *token.split(":", 1))
     else:
         names = _required(source, [token], "feature")
-    return [name for name in names if name not in reserved]
+    return [name for name in names if name == token or name not in (*reserved, *source.index)]
 
 
 def _range(source: Source, first: str, last: str) -> Sequence[str]:

@@ -1,0 +1,118 @@
+"""Labels and environments from the columns of a table: what is read is what is written back."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.io.errors import TableError, shown
+
+#: Most bytes of the names of classes, and of one label per row, if all were as long as the longest:
+#: arrays of text, such as predictions, are stored like that.
+_NAMES_BYTES, _ROWS_BYTES = 16 << 20, 1 << 30
+#: Characters that begin a formula in a spreadsheet; an apostrophe before one makes it text.
+_FORMULA = tuple("=+-@\t\r")
+_INTEGER = re.compile("-?[1-9][0-9]{0,18}|0")
+
+
+def as_labels(values: NDArray, name: str) -> NDArray:
+    """Labels as booleans, numbers, text, or objects where some are missing."""
+    kind = values.dtype.kind
+    if values.ndim != 1:
+        raise TableError(f"{shown(name)} must have one label per row; its shape is {values.shape}")
+    if kind == "O":
+        raise TableError(
+            f"array {shown(name)} holds Python objects, which are not read because they could run "
+            "code; save it as numbers or text, for example .astype(str)"
+        )
+    if kind not in "biufUSM":
+        raise TableError(f"{shown(name)} of type {values.dtype} cannot hold labels")
+    if kind == "S":
+        return np.char.decode(values, "utf-8")
+    if kind == "M":
+        days, codes = np.unique(values, return_inverse=True)
+        _check_texts(len(days), len(days), 28, name)
+        texts = [None if day == "NaT" else day for day in np.datetime_as_string(days).tolist()]
+        return label_array(texts, codes, name)
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    # Python cannot handle text with other code points than those of Unicode.
+    if kind == "U" and np.ascontiguousarray(values).view(np.uint32).max() > sys.maxunicode:
+        raise TableError(f"{shown(name)} holds text that is not Unicode")
+    return values
+
+
+def parsed_labels(texts: Iterable[str], codes: NDArray, name: str) -> NDArray:
+    """Labels from their different texts: integers if all of them are, else the text itself.
+
+    A text is an integer only if it is written as Python writes it ("7", not "007"), so that
+    different labels stay different. A blank text is a missing label.
+
+    Examples
+    --------
+    >>> def labels(*texts):
+    ...     return parsed_labels(texts, np.array([0, 1, 0]), "y").tolist()
+    >>> labels("1", "2"), labels("007", "7"), labels("1.1", "1.10"), labels("1", "")
+    ([1, 2, 1], ['007', '7', '007'], ['1.1', '1.10', '1.1'], [1, None, 1])
+    """
+    known = [text if text.strip() else None for text in texts]
+    integers = all(text is None or _is_integer(text) for text in known)
+    return label_array([int(t) if t and integers else t for t in known], codes, name)
+
+
+def label_array(values: list[Any], codes: NDArray, name: str) -> NDArray:
+    """Labels by their different values; as objects if one is None, or long texts repeat often."""
+    texts = [value for value in values if isinstance(value, str)]
+    longest = max(map(len, texts), default=0)
+    _check_texts(len(texts), len(codes), longest, name)
+    for text in texts:
+        if "\0" in text:
+            raise TableError(f"column {shown(name)} holds a NUL character in {shown(text)}")
+    if None not in values and longest * len(codes) <= _NAMES_BYTES:
+        return np.array(values)[codes]
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array[codes]
+
+
+def _check_texts(n_texts: int, n_rows: int, longest: int, name: str) -> None:
+    if 4 * longest * n_texts > _NAMES_BYTES or 4 * longest * n_rows > _ROWS_BYTES:
+        raise TableError(
+            f"column {shown(name)} holds {n_texts} different texts in {n_rows} rows, the longest "
+            f"of {longest} characters: too many or too long for labels"
+        )
+
+
+def escaped(text: str) -> str:
+    """A text for a cell of a spreadsheet, which would evaluate it if it looked like a formula.
+
+    Examples
+    --------
+    >>> [escaped(text) for text in ("=1+1", "-1.5", "'=1", "it's")], unescaped("'=1+1")
+    (["'=1+1", '-1.5', "''=1", "it's"], '=1+1')
+    """
+    formula = text.lstrip("'").startswith(_FORMULA) and not is_float(text)
+    return f"'{text}" if formula else text
+
+
+def unescaped(text: str) -> str:
+    """The text that `escaped` turned into this one."""
+    formula = text.lstrip("'").startswith(_FORMULA)
+    return text.removeprefix("'") if formula else text
+
+
+def _is_integer(text: str) -> bool:
+    return bool(_INTEGER.fullmatch(text)) and -(2**63) <= int(text) < 2**63
+
+
+def is_float(text: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text  # Python would read 1_000 as a thousand
