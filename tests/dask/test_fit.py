@@ -81,7 +81,7 @@ def test_moments_are_those_in_memory(collection, data, scheduler, keep):
     X, y, e, w = data
     *source, weight = collection
     roles = dict(zip(("y", "environments", "sample_weight"), [*source[1:], weight], strict=True))
-    rows, labels = dask_parts.rows_of(source[0], roles, None)
+    rows, labels = dask_parts.rows_of(source[0], roles, None, "classification")
     assert rows.shape == (N, D)
     assert len(rows.groups(moments=True)) > 2
     assert max(group.stop - group.start for group in rows.groups(moments=True)) > 1

@@ -67,7 +67,8 @@ def fit(
     if y is None and target is not None:
         raise ValueError("y is needed: labels, or the name of the column that holds them")
     roles = {"y": y, "environments": environments, "sample_weight": sample_weight}
-    rows, labels = rows_of(X, roles, features)
+    task = "regression" if target == "numbers" else "classification"
+    rows, labels = rows_of(X, roles, features, task)
     _, y, cells, weight = check.check_rows(estimator, rows, *map(labels.get, roles), target=target)
     if isinstance(estimator, ISRClassifier):
         check.check_classes(cells.classes, np.bincount(cells.k, weight))

@@ -178,13 +178,13 @@ def _loss(
     return np.concatenate([[value], by_coef.ravel(), by_intercept])
 
 
-def rows_of(X: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRows, Labels]:
+def rows_of(X: Any, roles: dict[str, Any], features: Any, task: str) -> tuple[DaskRows, Labels]:
     """Rows of a Dask array, a Dask frame or files, and their labels in memory."""
     roles = {role: values for role, values in roles.items() if values is not None}
     if isinstance(X, str | os.PathLike):
         X = [X]
     if isinstance(X, list | tuple):
-        return _of_files([Path(path) for path in X], roles, features)
+        return _of_files([Path(path) for path in X], roles, features, task)
     if is_frame(X):
         return _of_frame(X, roles, features)
     if hasattr(X, "map_blocks") and hasattr(X, "chunks"):
@@ -247,14 +247,16 @@ def _of_frame(frame: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRow
     return _of_array(X, labels, tuple(map(str, wanted)))
 
 
-def _of_files(paths: list[Path], roles: dict[str, Any], features: Any) -> tuple[DaskRows, Labels]:
+def _of_files(
+    paths: list[Path], roles: dict[str, Any], features: Any, task: str
+) -> tuple[DaskRows, Labels]:
     if not paths:
         raise ValueError("there are no files to read; give at least one path")
     if "sample_weight" in roles:
         raise ValueError("sample_weight cannot be read from files; use a Dask frame")
     # A new name for every fit: workers must not reuse tables that an earlier fit has cached.
     features = None if features is None else tuple(features)
-    spec = (roles.get("y"), roles.get("environments"), features, uuid4().hex)
+    spec = (roles.get("y"), roles.get("environments"), features, task, uuid4().hex)
     tables = computed([dask.delayed(_described)(path, spec) for path in paths])
     n_rows, widths, names, dtypes, *columns = zip(*tables, strict=True)
     if len(set(zip(names, widths, strict=True))) != 1:
@@ -294,8 +296,8 @@ def _table(path: Path, spec: Any) -> Any:
     """The table of a file, cached so that it is not opened again in every pass."""
     from isrlearn.io import read_table
 
-    label, environment, features, _ = spec
-    return read_table(path, label=label, environment=environment, features=features, stream=True)
+    names = dict(zip(("label", "environment", "features", "task"), spec[:-1], strict=True))
+    return read_table(path, **names, stream=True)
 
 
 @dataclass(frozen=True, eq=False)
