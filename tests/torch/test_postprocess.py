@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from torch import nn
-from torch.nn.utils.parametrizations import weight_norm
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor
 from isrlearn.torch import extract_features, postprocess, with_head
@@ -165,7 +168,182 @@ def test_a_search_goes_into_the_network(network, samples):
     )
 
 
+class LoRA(nn.Linear):
+    """As loralib has it: a low-rank term with parameters of its own, merged in evaluation mode."""
+
+    def __init__(self, d, m, rank=2):
+        super().__init__(d, m)
+        self.A, self.B = nn.Parameter(torch.randn(rank, d)), nn.Parameter(torch.randn(m, rank))
+        self.drop, self.merged = nn.Dropout(0.5), False
+
+    def train(self, mode=True):
+        if mode == self.merged:
+            self.weight.data += (1 if not mode else -1) * (self.B @ self.A).detach()
+            self.merged = not mode
+        return super().train(mode)
+
+    def forward(self, x):
+        low = 0.0 if self.merged else self.drop(x) @ self.A.T @ self.B.T
+        return nn.functional.linear(x, self.weight, self.bias) + low
+
+
+class Adapter(nn.Module):
+    """As peft has it: a module around the layer."""
+
+    def __init__(self, d, m):
+        super().__init__()
+        self.base_layer, self.low = nn.Linear(d, m), LoRA(d, m)
+        self.in_features, self.out_features = d, m
+
+    def forward(self, x):
+        return self.base_layer(x) + self.low(x)
+
+
+class Plain(nn.Linear):
+    """A subclass that computes what its parent does."""
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2.0 * super().forward(x)
+
+
+class Cosine(nn.Linear):
+    """Normalised features, with a scale of its own."""
+
+    def __init__(self, d, m):
+        super().__init__(d, m)
+        self.scale = nn.Parameter(torch.tensor(8.0))
+
+    def forward(self, x):
+        normal = nn.functional.normalize
+        return self.scale * nn.functional.linear(normal(x), normal(self.weight), self.bias)
+
+
+MERGED = {
+    "lora": lambda: LoRA(8, 2),
+    "adapter": lambda: Adapter(8, 2),
+    "weight norm": lambda: weight_norm(nn.Linear(8, 2)),
+    "spectral norm": lambda: spectral_norm(nn.Linear(8, 2)),
+    "orthogonal bias": lambda: weight_norm(nn.Linear(8, 2), "bias", dim=None),
+}
+
+
+def network_with(layer):
+    """The small network of these tests with another last layer."""
+    torch.manual_seed(0)
+    return nn.Sequential(OrderedDict(body=nn.Sequential(nn.Linear(6, 8), nn.Tanh()), fc=layer()))
+
+
+@pytest.mark.parametrize("head", ["refit", "adapt"])
+@pytest.mark.parametrize("layer", MERGED)
+def test_computed_weights_are_merged(samples, loader, layer, head):
+    model, (x, y, e) = network_with(MERGED[layer]).train(), samples()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    own = outputs(deepcopy(model), x)
+    patched = postprocess(model, loader((x, y, e)), head=head, n_spurious=1)
+    assert type(patched.fc) is nn.Linear
+    assert model.training
+    assert patched.training
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, before[name], atol=1e-6, rtol=0)
+    features = extract_features(model, [(x, y, e)])
+    isr = ISRClassifier(n_spurious=1).fit(
+        features.X, features.y, environments=features.environments
+    )
+    if head == "refit":
+        expected = isr.decision_function(features.X)
+        np.testing.assert_allclose(decisions(outputs(patched, x)), expected, atol=1e-4)
+    else:
+        np.testing.assert_allclose(outputs(patched, x).mean(0), own.mean(0), atol=1e-4)
+
+
+def test_a_subclass_with_the_same_forward_keeps_its_class(samples, loader):
+    patched = postprocess(network_with(lambda: Plain(8, 2)), loader(samples()), n_spurious=1)
+    assert type(patched.fc) is Plain
+
+
+def test_features_that_are_overwritten_later(samples, loader):
+    class Overwriting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 2)
+
+        def forward(self, x):
+            x = x + 0.0
+            logits = self.fc(x)
+            x.zero_()
+            return logits
+
+    x, y, e = samples()
+    np.testing.assert_array_equal(extract_features(Overwriting(), loader((x, y, e))).X, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_agrees_as_far_as_it_can(network, samples, loader, dtype):
+    x, y, e = samples()
+    data = loader((x.to(dtype), y, e))
+    patched = postprocess(network(dtype=dtype), data, n_spurious=1)
+    features = extract_features(network(dtype=dtype), data)
+    isr = ISRClassifier(n_spurious=1).fit(
+        features.X, features.y, environments=features.environments
+    )
+    found = decisions(outputs(patched.float(), x.to(dtype).float()))
+    expected = isr.decision_function(features.X)
+    assert np.abs(found - expected).max() < 20 * torch.finfo(dtype).eps * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("size", [1e7, 1e-10])
+def test_weights_that_half_precision_cannot_hold(network, size):
+    classifier = LogisticRegression().fit(np.eye(8)[:2], [0, 1])
+    classifier.coef_, classifier.intercept_ = classifier.coef_ * size, 0 * classifier.intercept_
+    with pytest.raises(ValueError, match=r"torch.float16 cannot hold .* layer 'fc'.*\.float\(\)"):
+        with_head(network(dtype=torch.float16), classifier)
+    with_head(network(), classifier)
+
+
 class TestLayersThatCannotBeReplaced:
+    @pytest.mark.parametrize("head", ["refit", "adapt"])
+    @pytest.mark.parametrize(
+        ("layer", "message"),
+        [
+            (Doubled, "'fc', a Doubled, has a forward of its own"),
+            (Cosine, "'fc', a Cosine, does not compute x @ weight.T"),
+        ],
+    )
+    def test_with_a_forward_of_their_own(self, samples, loader, layer, message, head):
+        with pytest.raises(ValueError, match=message):
+            postprocess(network_with(lambda: layer(8, 2)), loader(samples()), head=head)
+
+    def test_with_a_hook(self, network, samples, loader):
+        model = network()
+        model.fc.register_forward_hook(lambda module, inputs, output: output.relu())
+        with pytest.raises(ValueError, match="a hook changes its outputs"):
+            postprocess(model, loader(samples()))
+        other = network()
+        other.fc.register_forward_hook(lambda module, inputs, output: None)  # only looks
+        postprocess(other, loader(samples()), n_spurious=1)
+
+    def test_inside_an_adapter(self, samples, loader):
+        model = network_with(lambda: Adapter(8, 2))
+        with pytest.raises(ValueError, match="a part of the linear layer 'fc': name that one"):
+            postprocess(model, loader(samples()), "fc.base_layer")
+        del model.fc.in_features  # an adapter that does not say what it is
+        with pytest.raises(ValueError, match=r"does not decide by .* 'fc.base_layer': \d+ of 50"):
+            postprocess(model, loader(samples()), "fc.base_layer", n_spurious=1)
+
+    def test_that_take_other_inputs(self, samples, loader):
+        class Graph(nn.Linear):
+            def __init__(self, d, m):
+                super().__init__(d, m)
+                self.edges = nn.Parameter(torch.eye(2))
+
+            def forward(self, x, edges):
+                return edges @ super().forward(x)
+
+        with pytest.raises(ValueError, match="cannot be applied to rows of features"):
+            postprocess(network_with(lambda: Graph(8, 2)), loader(samples()))
+
     def test_without_a_bias(self, network, samples, loader):
         with pytest.raises(ValueError, match=r"'fc' has no bias, .* bias of zero"):
             postprocess(network(bias=False), loader(samples()))
@@ -177,12 +355,6 @@ class TestLayersThatCannotBeReplaced:
         model.body.tied.weight = nn.Parameter(model.fc.weight.detach()) if view else model.fc.weight
         with pytest.raises(ValueError, match=r"'fc' shares parameters with 'body.tied.weight'"):
             postprocess(model, loader(samples()), head="adapt")
-
-    def test_with_a_parametrized_weight(self, network, samples, loader):
-        model = network()
-        weight_norm(model.fc)
-        with pytest.raises(ValueError, match="remove the parametrization"):
-            postprocess(model, loader(samples()))
 
     def test_of_other_shapes(self, network, samples, loader):
         with pytest.raises(ValueError, match=r"8 features to 3 outputs; .*predicts 2 classes"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import length_hint
 from typing import Any, NamedTuple
@@ -127,66 +127,24 @@ def outputs_of(model: nn.Module, x: Any) -> Tensor:
     return outputs
 
 
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients; afterwards every module is in its former mode."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        # By the method, parents first: some layers merge or split their weights in it.
+        for part, mode in modes:
+            part.train(mode)
+
+
 def evaluated(
     model: nn.Module, loader: Iterable[Any], device: Any, *, shown: bool
 ) -> Iterator[tuple[Batch, Tensor]]:
-    """Batches and the model's outputs, in evaluation mode without gradients.
-
-    Afterwards every module is in its former mode.
-    """
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
+    """Batches and the model's outputs, in evaluation mode without gradients."""
+    with evaluating(model):
         for batch in batches(loader, model_device(model, device), shown=shown):
-            with torch.no_grad():
-                outputs = outputs_of(model, batch.x)
-            yield batch, outputs
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-def linear_layer(model: nn.Module, layer: str) -> nn.Linear:
-    """The ``nn.Linear`` at a dotted path."""
-    if not isinstance(model, nn.Module):
-        raise ValueError(f"model must be a torch.nn.Module; got a {type(model).__name__}")
-    if hasattr(model, "_orig_mod"):
-        raise ValueError("the model is compiled: pass the model given to torch.compile")
-    modules = dict(model.named_modules(remove_duplicate=False))
-    known = [name for name, module in modules.items() if name and isinstance(module, nn.Linear)]
-    hint = f"its linear layers are {', '.join(map(repr, known))}" if known else "it has none"
-    found = modules.get(layer)
-    if not isinstance(found, nn.Linear):
-        wrong = "not in the model" if found is None else f"a {type(found).__name__}"
-        raise ValueError(f"layer {layer!r} is {wrong}; {hint}")
-    return found
-
-
-@contextmanager
-def captured(model: nn.Module, layer: str) -> Iterator[Callable[[int], Tensor]]:
-    """A function that returns the inputs (n, d) of a layer for the n samples just passed."""
-    inputs: list[Tensor] = []
-
-    def remember(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        inputs.append(args[0] if args else kwargs["input"])
-
-    def features(n: int) -> Tensor:
-        if len(inputs) != 1:
-            raise ValueError(
-                f"layer {layer!r} was called {len(inputs)} times in a forward pass; it must be "
-                "called once, so that its inputs are the features of the samples"
-            )
-        found = inputs.pop()
-        if found.ndim != 2 or len(found) != n:
-            raise ValueError(
-                f"layer {layer!r} gets inputs of shape {tuple(found.shape)} for {n} samples; it "
-                "must get one row of features per sample. In a sequence model name the layer after "
-                "the pooling, or pool the tokens first."
-            )
-        return found
-
-    handle = linear_layer(model, layer).register_forward_pre_hook(remember, with_kwargs=True)
-    try:
-        yield features
-    finally:
-        handle.remove()
+            yield batch, outputs_of(model, batch.x)

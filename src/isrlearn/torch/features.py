@@ -17,8 +17,9 @@ from isrlearn.core.moments import Moments
 from isrlearn.datasets import EnvironmentData
 from isrlearn.engine import cell_moments
 from isrlearn.io.files import atomic_write, check_writable
-from isrlearn.torch.batches import captured, evaluated
+from isrlearn.torch.batches import evaluated
 from isrlearn.torch.evaluate import check_classes, is_regression
+from isrlearn.torch.layer import captured
 
 #: Rows that are summed at a time. Adding moments costs as much as some hundred rows.
 _BLOCK = 8192

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import nn
-from torch.nn.utils import parametrize
 
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
-from isrlearn.torch.batches import linear_layer
 from isrlearn.torch.evaluate import is_regression
 from isrlearn.torch.features import extract_features, torch_moments
+from isrlearn.torch.layer import deciding, weights_of, with_weights
 
 
 def postprocess(
@@ -73,7 +69,8 @@ def postprocess(
     True
     """
     regression = is_regression(task)
-    own = _check_replaceable(model, layer)
+    own = weights_of(model, layer)
+    d = own[0].shape[1]
     adapt = isinstance(head, str) and head == "adapt"
     estimator: Any = (ISRRegressor if regression else ISRClassifier)()
     if adapt:
@@ -83,22 +80,23 @@ def postprocess(
     estimator.set_params(**parameters)
     reading = {"device": device, "progress": progress}
     if not hasattr(estimator, "fit_moments") or estimator.n_spurious == "permutation":
-        data = extract_features(model, loader, layer, out=out, **reading)
+        with deciding(model, layer):
+            data = extract_features(model, loader, layer, out=out, **reading)
         estimator.fit(data.X, data.y, environments=data.environments)
     else:
-        pooled = estimator._settings().keep(np.inf, own.in_features) != "cell"
-        moments = torch_moments(model, loader, layer, pooled=pooled, task=task, **reading)
+        pooled = estimator._settings().keep(np.inf, d) != "cell"
+        with deciding(model, layer):
+            moments = torch_moments(model, loader, layer, pooled=pooled, task=task, **reading)
         if len(moments.environments) < 2 and estimator.missing_environments != "single":
             raise ValueError(
                 f"the samples have {len(moments.environments)} known environment(s); ISR compares "
                 "environments and needs at least two"
             )
         # The transformer has no use for the targets, the last columns.
-        estimator.fit_moments(moments.columns(own.in_features) if adapt else moments)
-    if not adapt:
-        return with_head(model, estimator, layer)
-    weight, bias = (p.detach().to("cpu", torch.float64).numpy() for p in own.parameters())
-    return _patched(model, layer, *estimator.eraser_.fold(weight, bias))
+        estimator.fit_moments(moments.columns(d) if adapt else moments)
+    if adapt:
+        return with_weights(model, layer, *estimator.eraser_.fold(*own))
+    return with_head(model, estimator, layer)
 
 
 def with_head(model: nn.Module, estimator: Any, layer: str = "fc") -> nn.Module:
@@ -132,7 +130,7 @@ def with_head(model: nn.Module, estimator: Any, layer: str = "fc") -> nn.Module:
     >>> patched(torch.tensor(X, dtype=torch.float32)).argmax(dim=1).tolist()
     [0, 1]
     """
-    found = _check_replaceable(model, layer)
+    n_outputs, n_features = weights_of(model, layer)[0].shape
     estimator = getattr(estimator, "best_estimator_", estimator)
     if not hasattr(estimator, "coef_"):
         raise ValueError(f"{type(estimator).__name__} has no coef_: fit it, or use a linear one")
@@ -145,48 +143,13 @@ def with_head(model: nn.Module, estimator: Any, layer: str = "fc") -> nn.Module:
                 f"the classes must be the codes 0 to {len(classes) - 1} of the layer's outputs; "
                 f"got {np.asarray(classes).tolist()}"
             )
-        if len(coef) == 1 and found.out_features == 2:
+        if len(coef) == 1 and n_outputs == 2:
             # Two logits whose difference is the decision function.
             coef, intercept = np.vstack([-coef, coef]) / 2, np.append(-intercept, intercept) / 2
-    if coef.shape != (found.out_features, found.in_features):
+    if coef.shape != (n_outputs, n_features):
         kind = "" if classes is None else f" and predicts {len(classes)} classes"
         raise ValueError(
-            f"layer {layer!r} maps {found.in_features} features to {found.out_features} outputs; "
+            f"layer {layer!r} maps {n_features} features to {n_outputs} outputs; "
             f"the head takes {coef.shape[1]} features{kind}: it cannot replace the layer"
         )
-    return _patched(model, layer, coef, intercept)
-
-
-def _patched(model: nn.Module, layer: str, weight: NDArray, bias: NDArray) -> nn.Module:
-    """A copy of the model with other numbers in a layer."""
-    copy = deepcopy(model)
-    found = copy.get_submodule(layer)
-    with torch.no_grad():
-        found.weight.copy_(torch.tensor(weight))
-        found.bias.copy_(torch.tensor(bias))
-    return copy
-
-
-def _check_replaceable(model: nn.Module, layer: str) -> nn.Linear:
-    """The layer, if its numbers can be replaced without changing anything else."""
-    found = linear_layer(model, layer)
-    if parametrize.is_parametrized(found) or "weight" not in found._parameters:
-        raise ValueError(
-            f"the weight of layer {layer!r} is computed from other parameters, for example by a "
-            "weight norm: remove the parametrization first"
-        )
-    if found.bias is None:
-        raise ValueError(
-            f"layer {layer!r} has no bias, and without one the removal would shift every output: "
-            "replace it by an nn.Linear with the same weight and a bias of zero first"
-        )
-    # Parameters of modules that were tied, or are views of the same memory, share a storage.
-    stores = {p.untyped_storage().data_ptr() for p in (found.weight, found.bias)} - {0}
-    for name, module in model.named_modules():
-        for key, parameter in module.named_parameters(recurse=False):
-            if module is not found and parameter.untyped_storage().data_ptr() in stores:
-                raise ValueError(
-                    f"layer {layer!r} shares parameters with {f'{name}.{key}'!r}: a change to one "
-                    "would change both. Give the layer parameters of its own first."
-                )
-    return found
+    return with_weights(model, layer, coef, intercept)

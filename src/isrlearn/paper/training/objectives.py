@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from isrlearn.paper.training.task import Groups, Task, check_known
-from isrlearn.torch.batches import Batch, captured, outputs_of
+from isrlearn.torch.batches import Batch, outputs_of
+from isrlearn.torch.layer import captured
 from isrlearn.validation import check_between, check_choice
 
 __all__ = ["OBJECTIVES", "Objective", "make_objective"]
