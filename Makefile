@@ -14,7 +14,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 COVERED := core estimators
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-oldest coverage lint format docs bench dist audit screenshot clean
+.PHONY: help demo test test-oldest coverage fuzz lint format docs bench dist audit screenshot clean
 
 help:
 	@echo "make demo    compare a plain classifier with ISR, in seconds"
@@ -25,6 +25,7 @@ help:
 	@echo "make dist    build wheel and sdist in dist/, check them, run the demo in an empty environment"
 	@echo "make test-oldest  run the suite with the oldest supported versions of the dependencies"
 	@echo "make coverage     measure branch coverage of core and estimators; at least 95 % is required"
+	@echo "make fuzz    read thousands of damaged files; each must be refused by one of our errors"
 	@echo "make audit   look up known vulnerabilities of the installed packages (needs the network)"
 	@echo "make lint    run ruff (lint and format) and mypy; changes nothing"
 	@echo "make format  apply ruff's fixes and formatting"
@@ -44,6 +45,9 @@ coverage: $(VENV)/.dev-installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n $(TEST_JOBS) $(COVERED:%=--cov=isrlearn.%) \
 	  --cov-report=term-missing:skip-covered --cov-fail-under=95 \
 	  $(COVERED:%=tests/%) tests/hardening tests/io/test_rows.py $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.dev-installed
+	$(ONE_THREAD) $(BIN)/python tests/fuzz/checkpoints.py
 
 docs: $(VENV)/.docs-installed
 	rm -rf build/docs docs/generated

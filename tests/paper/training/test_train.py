@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+import runpy
 import signal
 import subprocess
 import sys
 import time
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +18,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler, TensorDataset
 
+from isrlearn.io import ModelFileError
 from isrlearn.paper.training import train
 from isrlearn.paper.training.objectives import OBJECTIVES
+from isrlearn.paper.training.run import load_run
 from isrlearn.torch import evaluate
 
 
@@ -155,6 +161,11 @@ torch.save(result.model.state_dict(), out)
 """
 
 
+def history(checkpoint):
+    """The epochs in a checkpoint."""
+    return (load_run(checkpoint, {}) or {"history": []})["history"]
+
+
 @pytest.mark.slow
 def test_a_killed_run_ends_as_one_that_was_not(tmp_path, monkeypatch):
     def again(checkpoint, out):
@@ -167,14 +178,14 @@ def test_a_killed_run_ends_as_one_that_was_not(tmp_path, monkeypatch):
     command = [sys.executable, "-c", SCRIPT, str(checkpoint), str(never), "0.02"]
     victim = subprocess.Popen(command)
     deadline = time.monotonic() + 120
-    while not checkpoint.exists() or torch.load(checkpoint)["history"][-1][0] < 2:
+    while len(history(checkpoint)) < 2:
         assert victim.poll() is None, "it ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.02)
     time.sleep(0.05)  # into the middle of an epoch
     victim.send_signal(signal.SIGKILL)
     assert victim.wait() == -signal.SIGKILL
-    assert len(torch.load(checkpoint)["history"]) < 12
+    assert len(history(checkpoint)) < 12
     resumed, whole = again(checkpoint, "resumed.pt"), again("", "whole.pt")
     assert not never.exists()
     assert list(resumed) == list(whole)
@@ -191,6 +202,14 @@ def test_another_run_is_not_gone_on_with(network, samples, loader, tmp_path):
         train(network(), data, objective="irm", penalty=3.0, checkpoint=path)
 
 
+def forged(path, content):
+    """A checkpoint of any content with the right checksum."""
+    buffer = BytesIO()
+    torch.save(content, buffer)
+    digest = sha256(buffer.getvalue()).digest()
+    path.write_bytes(b"isrlearn training run 2\n" + digest + buffer.getvalue())
+
+
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", None])
 def test_other_files_are_not_runs(network, samples, tmp_path, content):
     path = tmp_path / "run.pt"
@@ -198,20 +217,62 @@ def test_other_files_are_not_runs(network, samples, tmp_path, content):
         torch.save(network().state_dict(), path)
     else:
         path.write_bytes(content)
-    with pytest.raises(ValueError, match="is not a training run that this version can resume"):
+    with pytest.raises(ModelFileError, match="is not a training run that this version can resume"):
         train(network(), [samples()], checkpoint=path)
+
+
+class Payload:
+    """An object whose unpickling creates a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (self.path.touch, ())
 
 
 def test_a_checkpoint_runs_no_code(network, samples, tmp_path):
-    class Payload:
-        def __reduce__(self):
-            return (tmp_path.joinpath("ran").touch, ())
-
     path = tmp_path / "run.pt"
-    torch.save({"kind": "isrlearn training run", "version": 1, "settings": Payload()}, path)
-    with pytest.raises(ValueError, match="not a training run"):
+    forged(path, {"settings": Payload(tmp_path / "ran")})
+    with pytest.raises(ModelFileError, match="not a training run"):
         train(network(), [samples()], checkpoint=path)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("content", [[], {}, {"settings": 3}, {"settings": {"lr": 1.0}}])
+def test_a_forged_checkpoint_is_refused(network, samples, tmp_path, content):
+    path = tmp_path / "run.pt"
+    forged(path, content)
+    with pytest.raises(ValueError, match=r"not a training run|holds a run with"):
+        train(network(), [samples()], checkpoint=path)
+
+
+def test_a_run_of_another_network_is_named(network, samples, tmp_path):
+    path = tmp_path / "run.pt"
+    train(network(), [samples()], epochs=1, checkpoint=path)
+    with pytest.raises(ValueError, match=r"(?s)a run of another network: .*fc\.weight"):
+        train(network(3), [samples()], epochs=2, checkpoint=path)
+
+
+def test_scalars_of_numpy_and_torch_go_into_a_checkpoint(network, samples, tmp_path):
+    path = tmp_path / "run.pt"
+    settings = {"objective": "irm", "lr": np.float64(0.01), "penalty": torch.tensor(2.0)}
+    settings |= {
+        "random_state": np.int64(3),
+        "decay_every": np.array(1),
+        "anneal_steps": np.int8(1),
+    }
+    train(network(), [samples()], epochs=1, checkpoint=path, **settings)
+    parts = train(network(), [samples()], epochs=3, checkpoint=path, **settings)
+    whole = train(network(), [samples()], epochs=3, **settings)
+    assert torch.equal(weights(whole.model), weights(parts.model))
+    values = {k: v.item() if hasattr(v, "item") else v for k, v in settings.items()}
+    assert train(network(), None, epochs=3, checkpoint=path, **values).history == whole.history
+
+
+def test_damaged_checkpoints_are_refused():
+    path = Path(__file__).parents[2] / "fuzz" / "checkpoints.py"
+    assert list(runpy.run_path(str(path))["faults"](200)) == []
 
 
 def test_the_best_epoch_comes_back(network, samples, loader):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import pickle
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +18,12 @@ import torch
 from torch import nn
 
 from isrlearn import validation as check
+from isrlearn.io import ModelFileError
 from isrlearn.io.files import atomic_write
 from isrlearn.paper.training.objectives import Objective
 
-#: Incremented when the contents of a checkpoint change.
-_VERSION = 1
-_KIND = "isrlearn training run"
+#: How a checkpoint begins, with a version; a SHA-256 checksum of the rest follows.
+_MAGIC = b"isrlearn training run 2\n"
 
 
 class EpochRecord(NamedTuple):
@@ -88,6 +89,10 @@ class Settings:
     random_state: int
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, plain(value))
+        own = {name: plain(value) for name, value in self.parameters.items()}
+        object.__setattr__(self, "parameters", own)
         check.check_between("lr", self.lr, 0.0, np.inf)
         check.check_choice("optimizer", self.optimizer, ("sgd", "adam"))
         check.check_between("momentum", self.momentum, 0.0, 1.0)
@@ -163,11 +168,14 @@ class Run:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.objective.restore(state["objective"])
-        self.history = [EpochRecord(*record) for record in state["history"]]
-        self.best = state["best"]
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.objective.restore(state["objective"])
+            self.history = [EpochRecord(*record) for record in state["history"]]
+            self.best = state["best"]
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise ValueError(f"the checkpoint holds a run of another network: {error}") from error
 
     def result(self) -> TrainingResult:
         """The result so far, with the best weights."""
@@ -185,31 +193,45 @@ def check_count(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
 
 
+def plain(value: Any) -> Any:
+    """Scalars of NumPy and torch, and paths, as values that a checkpoint can hold."""
+    if getattr(value, "ndim", None) == 0:
+        return value.item()
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 def save_run(path: str | os.PathLike[str], settings: dict[str, Any], state: dict[str, Any]) -> None:
     """Replace the checkpoint by this state, atomically."""
+    buffer = BytesIO()
+    torch.save({"settings": settings, **state}, buffer)
+    content = buffer.getbuffer()
     with atomic_write(path) as file:
-        torch.save({"kind": _KIND, "version": _VERSION, "settings": settings, **state}, file)
+        file.write(_MAGIC + sha256(content).digest())
+        file.write(content)
 
 
 def load_run(path: str | os.PathLike[str], settings: dict[str, Any]) -> dict[str, Any] | None:
     """The state of a run with these settings, or None if the file does not exist."""
     if not Path(path).exists():
         return None
+    name, again = repr(os.fspath(path)), "name another file, or delete it to start again"
+    data, start = Path(path).read_bytes(), len(_MAGIC) + 32
+    if not data.startswith(_MAGIC):
+        raise ModelFileError(f"{name} is not a training run that this version can resume; {again}")
+    content = memoryview(data)[start:]
+    if sha256(content).digest() != data[len(_MAGIC) : start]:
+        raise ModelFileError(f"{name} is damaged: its checksum does not match; {again}")
     try:
         # Tensors and plain values only, so that a checkpoint cannot run code.
-        run = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError):
-        run = None
-    if not isinstance(run, dict) or run.get("kind") != _KIND or run.get("version") != _VERSION:
-        raise ValueError(
-            f"{os.fspath(path)!r} is not a training run that this version can resume; name "
-            "another file, or delete it to start again"
-        )
-    for name, value in settings.items():
-        if run["settings"].get(name) != value:
+        run = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
+        saved = dict(run["settings"])
+    except Exception as error:  # torch has no class for what a forged file can raise
+        raise ModelFileError(f"{name} is not a training run: {error}; {again}") from error
+    for key, value in settings.items():
+        if saved.get(key) != value:
             raise ValueError(
-                f"{os.fspath(path)!r} holds a run with {name}={run['settings'].get(name)!r}, but "
-                f"now it is {value!r}; name another file, or delete it to start again"
+                f"{name} holds a run with {key}={saved.get(key)!r}, but now it is {value!r}; "
+                f"{again}"
             )
     return run
 

@@ -123,7 +123,6 @@ def train(
     check_count("epochs", epochs, 1)
     if patience is not None and validation is None:
         raise ValueError(f"patience={patience!r} needs validation batches")
-    loss = make_objective(objective, objective_parameters)
     settings = Settings(
         objective,
         objective_parameters,
@@ -138,12 +137,13 @@ def train(
         patience,
         random_state,
     )
+    loss = make_objective(objective, settings.parameters)
     place = model_device(model, device)
     run = Run(deepcopy(model).to(place), loss, settings)
     _resume(run, checkpoint, loader)
     with seeded(loader), progress_bar(epochs, "epochs", shown=progress) as advance:
         if loss.counts_groups and run.unfinished(epochs):
-            seed_epoch(loader, random_state, 0)
+            seed_epoch(loader, settings.random_state, 0)
             loss.groups = Groups.of(loader, kind)
         advance(len(run.history))
         while run.unfinished(epochs):
