@@ -10,13 +10,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from isrlearn.core import Coordinates, Eraser, head_coordinates
+from isrlearn.core.logistic import leading_metric
 from isrlearn.engine import (
     ArrayRows,
     LogisticLoss,
     cell_moments,
     column_squares,
     fit_logistic,
-    leading_metric,
     minimise,
 )
 
@@ -92,6 +92,11 @@ def test_many_classes():
     found, expected = fit_logistic(Z, codes, n_classes=60), reference(Z, codes, 1.0)
     assert found.converged
     assert relative(found.coef, expected.coef_) < 1e-6
+    # Rows in parts have no curvature per class: the same minimum in more passes.
+    metric = leading_metric(lambda V: Z.T @ (Z @ V), float((Z**2).sum()), 10)
+    parts = minimise(Parts(Z, codes), 10, np.bincount(codes), 1.0, metric)
+    assert relative(found.coef, parts.coef) < 1e-6
+    assert found.n_passes < 0.75 * parts.n_passes
 
 
 def objective_for(K):
@@ -116,6 +121,18 @@ def test_the_gradient_is_the_derivative(K):
     _, by_coef, by_b = value(stacked)
     found = np.column_stack([by_coef, by_b]).ravel()
     np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-6)
+
+
+def test_the_curvature_of_a_class_is_the_derivative_of_its_gradient():
+    loss, coef, b = objective_for(5)
+    stacked, found = np.column_stack([coef, b]), loss.class_curvature(coef, b)
+    for k, j in np.ndindex(stacked.shape):
+        step = np.zeros(stacked.shape)
+        step[k, j] = 1e-5
+        ends = [loss.loss_and_gradient(x[:, :3], x[:, 3]) for x in (stacked + step, stacked - step)]
+        gradients = [np.append(by_coef[k], by_b[k]) for _, by_coef, by_b in ends]
+        numeric = (gradients[0] - gradients[1]) / 2e-5
+        np.testing.assert_allclose(found[k, j], numeric, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("K", [2, 3])

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from isrlearn.core.labels import Cells, encode
+from isrlearn.core.logistic import leading_metric
 from isrlearn.core.moments import Moments
 from isrlearn.core.whiten import Coordinates
 from isrlearn.dask.cluster import computed
-from isrlearn.engine import LogisticFit, LogisticLoss, Rows, leading_metric, minimise
+from isrlearn.engine import LogisticFit, LogisticLoss, Rows, minimise
 from isrlearn.estimators.heads import Sample
 
 #: Fewest and most bytes of features, as float64, that are worth a task of their own.

@@ -1,14 +1,7 @@
 """How sums over rows are computed: cell moments, the logistic solver, components, row sources."""
 
 from isrlearn.engine.components import column_squares, project, row_components
-from isrlearn.engine.logistic import (
-    LogisticFit,
-    LogisticLoss,
-    fit_logistic,
-    leading_metric,
-    minimise,
-    row_losses,
-)
+from isrlearn.engine.logistic import LogisticFit, LogisticLoss, fit_logistic, minimise
 from isrlearn.engine.moments import cell_moments, sum_cells
 from isrlearn.engine.rows import ArrayRows, Rows, row_blocks
 
@@ -20,11 +13,9 @@ __all__ = [
     "cell_moments",
     "column_squares",
     "fit_logistic",
-    "leading_metric",
     "minimise",
     "project",
     "row_blocks",
     "row_components",
-    "row_losses",
     "sum_cells",
 ]
