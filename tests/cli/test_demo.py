@@ -96,8 +96,8 @@ def test_the_shortcut_is_as_strong_as_described(result):
 
 def test_the_story_tells_the_numbers(result):
     story = " ".join(result.story)
-    assert f"{result.agreement:.0%} of the images" in story
-    assert f"gets {result.plain.worst:.0%} right" in story
+    assert f"In {result.agreement:.0%} of the training images" in story
+    assert f"classifies {result.plain.worst:.0%} of the" in story
     assert f"along {result.n_spurious} of {result.n_features} directions" in story
 
 

@@ -64,7 +64,7 @@ def test_a_scheduler_is_found_by_its_address(fitted):
     ("more", "message"),
     [
         (["--engine", "dask", "--search"], "--engine dask fits given settings"),
-        (["--scheduler", "tcp://host:1"], "--scheduler goes with --engine dask"),
+        (["--scheduler", "tcp://host:1"], "--scheduler needs --engine dask"),
         (["--engine", "spark"], "'spark' is not one of 'memory', 'dask'"),
     ],
 )

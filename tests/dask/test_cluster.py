@@ -127,7 +127,7 @@ def test_killed_workers_change_no_bit(client, calm, tmp_path, where, victims):
 def test_a_part_that_always_kills_is_an_error_soon(client, tmp_path):
     y, e = labels()
     deadly = rows(tmp_path, before=3, times=NEVER)
-    with pytest.raises(RuntimeError, match="ended every worker that tried it"):
+    with pytest.raises(RuntimeError, match="killed every worker that read it"):
         isr_dask.fit(ISRClassifier(), deadly, y, environments=e)
 
 

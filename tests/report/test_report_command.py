@@ -150,7 +150,7 @@ class TestMistakes:
     def test_options_that_do_not_go_together(self, mistake, folder, tmp_path):
         out, test = tmp_path / "m.isr", folder / "test.csv"
         fit = ("fit", folder / "train.csv", *COLUMNS, "--out", out)
-        assert "--test goes with --report" in mistake(*fit, "--test", test)
+        assert "--test needs --report" in mistake(*fit, "--test", test)
         assert "are the same file" in mistake(*fit, "--report", out)
 
     def test_output_that_cannot_be_written(self, mistake, folder, tmp_path):

@@ -157,7 +157,7 @@ def write_dataset(name: str, folder: Path, *, kind: str = "csv", seed: int = 0) 
 def fetch(name: str, data: Path | None) -> Result:
     """Download the files of a data set and check them.
 
-    Waterbirds, CelebA and MultiNLI must be downloaded by you, by their terms: their folder is
+    By their terms, you must download Waterbirds, CelebA and MultiNLI yourself: their folder is
     checked, or the message says what to download and where to put it.
 
     Example: isr datasets fetch mc-cmnist

@@ -1,4 +1,4 @@
-"""``isr demo``: a classifier that reads the colour of the paper, and one that cannot."""
+"""``isr demo``: a classifier that relies on the colour of the paper, and one that cannot."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Demonstration:
     seed: int
     n_train: int
     n_features: int
-    agreement: float  # share of training images whose paper goes with their class
+    agreement: float  # share of training images whose paper agrees with their class
     n_spurious: int
     paper_read_before: float  # accuracy of a linear model that predicts the paper's colour
     paper_read_after: float
@@ -72,13 +72,13 @@ class Demonstration:
         label, paper = self.plain.worst_group
         smallest = min(group.n_train or 0 for group in self.plain.groups)
         return (
-            f"In the training images the colour of the paper goes with the class for "
-            f"{self.agreement:.0%} of the images, so plain logistic regression reads the paper. "
-            f"In the test images the colour is random, and of the {label} digits on {paper} it "
-            f"gets {self.plain.worst:.0%} right.",
+            f"In {self.agreement:.0%} of the training images the colour of the paper agrees with "
+            "the class, so plain logistic regression relies on the colour. In the test images the "
+            f"colour is random, and that model classifies {self.plain.worst:.0%} of the {label} "
+            f"digits on {paper} correctly.",
             f"ISR compared the mean image of each class between the papers and found that it "
             f"shifts along {self.n_spurious} of {self.n_features} directions by more than chance. "
-            f"A digit stays what it is on another paper, so what shifts is the paper: those "
+            f"A digit does not depend on its paper, so the shift is due to the paper: those "
             f"directions were removed and the classifier was fitted on the rest.",
             f"A linear model trained on other images to predict the paper has accuracy "
             f"{self.paper_read_before:.2f} before the removal and {self.paper_read_after:.2f} "
@@ -111,7 +111,7 @@ def demonstration(seed: int = 0) -> Demonstration:
     isr = ISRClassifier().fit(train.X, train.y, train.environments)
     sizes = group_sizes(train.y, train.environments)
     score = partial(group_report, environments=test.environments, train_groups=sizes)
-    # The larger group of each class is the one whose paper goes with the class.
+    # The larger group of each class is the one whose paper agrees with the class.
     largest = {label: max(n for (k, _), n in sizes.items() if k == label) for label, _ in sizes}
     return Demonstration(
         seed=seed,
@@ -154,6 +154,6 @@ def _logistic(X: NDArray, y: NDArray) -> Any:
 def _paper_read(splits: Splits, change: Callable[[NDArray], NDArray]) -> float:
     """Test accuracy of a linear model that predicts the paper from changed pixels."""
     # It learns from validation images: the removal makes the means of the training images equal,
-    # so a model trained on those would find nothing and flatter us.
+    # so a model trained on those would find nothing, which would be too optimistic.
     reader = _logistic(change(splits.validation.X), splits.validation.environments)
     return float(reader.score(change(splits.test.X), splits.test.environments))

@@ -51,7 +51,7 @@ SETTINGS = tables.options(
     option("--head", type=Choice(["logistic", "lda", "ridge"]), help="[default: logistic, ridge]"),
     option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 1]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
-    option("--weights", type=WEIGHTS, help="Weight every class, or every group, the same."),
+    option("--weights", type=WEIGHTS, help="Give every class, or every group, the same weight."),
 )
 
 
@@ -139,15 +139,15 @@ def _check_usage() -> None:
     if given["engine"] == "dask":
         if any(given[name] for name in _NOT_WITH_DASK):
             raise click.UsageError(
-                "--engine dask fits given settings on one table: not with --search, --validation, "
-                "--fill-environments, --report or --labels"
+                "--engine dask fits given settings on one table; it cannot be combined with "
+                "--search, --validation, --fill-environments, --report or --labels"
             )
     elif given["scheduler"] is not None:
-        raise click.UsageError("--scheduler goes with --engine dask")
+        raise click.UsageError("--scheduler needs --engine dask")
     if given["fill_environments"] and given["task"] == "regression":
-        raise click.UsageError("--fill-environments needs classes: not for a regression")
+        raise click.UsageError("--fill-environments needs classes; a regression has none")
     if given["test"] is not None and given["report"] is None:
-        raise click.UsageError("--test goes with --report, which scores that table")
+        raise click.UsageError("--test needs --report, which scores that table")
 
 
 def _filled(table: Table) -> tuple[Table, int]:

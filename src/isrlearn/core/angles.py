@@ -17,7 +17,7 @@ def principal_angles(A: ArrayLike, B: ArrayLike) -> NDArray[np.float64]:
     """Principal angles in radians between the column spans, largest first.
 
     Accurate for tiny angles too (by their sines), where the arc cosine of an inner product
-    cannot tell 1e-9 from 0.
+    cannot distinguish 1e-9 from 0.
 
     Examples
     --------

@@ -110,7 +110,7 @@ def joint_subspace(
     """
     picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
     if variant != "pooled":
-        raise ValueError(f"joint_subspace is not in the paper: no variant={variant!r}")
+        raise ValueError(f"joint_subspace has the variant 'pooled' only; got {variant!r}")
     rank, test = tested(n_spurious, lambda: joint_rank(moments, picked, level=level))
     coordinates = reliable_coordinates(moments)
     return _leading(joint_shifts(moments.map(coordinates.factor), picked), rank, coordinates, test)

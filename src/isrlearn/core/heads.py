@@ -21,7 +21,7 @@ def lda_head(
 
     .. math:: w_k = \Sigma^{-1} \mu_k, \quad b_k = \log \pi_k - \tfrac12 w_k^\top \mu_k
 
-    with the within-class covariance of all the rows; two classes give one difference.
+    with the within-class covariance of all the rows; for two classes, the difference of the two.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def ridge_path(
 
 
 def _inverse(covariance: NDArray, ridge: float) -> NDArray:
-    """Inverse on the directions that have variance, a ridge added; erased ones stay zero."""
+    """Inverse, with a ridge added, on the directions that have variance; erased ones stay zero."""
     values, vectors = linalg.eigh(covariance)
     real = values > max(values[-1], 0.0) * _NEGLIGIBLE
     if not real.any():

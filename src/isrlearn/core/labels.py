@@ -123,12 +123,12 @@ class Cells:
         return np.bincount(slots, minlength=K * E).reshape(K, E)
 
     def weights(self, inside: NDArray, outside: NDArray) -> NDArray[np.float64]:
-        """Weight of each row: its cell's (K, E), or its class's (K,) without an environment."""
+        """Weight of each row: its cell's (K, E); its class's (K,) if its environment is unknown."""
         return np.where(self.e == MISSING, outside[self.k], inside[self.k, self.e])
 
 
 def union(a: NDArray, b: NDArray) -> NDArray:
-    """Sorted names that either array of names has."""
+    """Sorted names that occur in either array."""
     if len(a) == len(b) and np.array_equal(a, b):
         return a
     if not len(a) or not len(b):  # an empty array's type says nothing

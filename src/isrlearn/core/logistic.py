@@ -14,7 +14,7 @@ Metric = tuple[NDArray, NDArray, float]
 #: The product of parameters (m, p + 1), the intercepts last, with a symmetric matrix.
 Root = Callable[[NDArray], NDArray]
 
-#: Coordinates up to which all eigenvectors precondition the solver; beyond, so many leading ones.
+#: Coordinates up to which all eigenvectors precondition the solver; beyond, this many of them.
 _FULL, _LEADING = 512, 128
 #: Curvature, as a share of the largest, below which a direction stays as it is.
 _NEGLIGIBLE = 1e-13

@@ -21,7 +21,7 @@ from isrlearn.core.subspace import (
 
 @dataclass(frozen=True)
 class Method:
-    """All there is to say of a method.
+    """Everything the package knows about a method.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Method:
     rank : callable
         ``rank(moments, level=...)`` is the `RankTest` that ``n_spurious="auto"`` uses.
     shifts : callable
-        ``shifts(moments)`` are the `Shifts` whose law the permutation test looks at.
+        ``shifts(moments)`` are the `Shifts` that the permutation test compares.
     second_order : bool, default=False
         Whether covariances are compared: a scatter per cell, and two rows in each, are needed.
     uses_classes : bool, default=True
@@ -56,7 +56,7 @@ class Method:
     variants: tuple[str, ...] = ("pooled", "paper")
 
 
-#: Every method by the name that estimators and the command line know it by.
+#: Every method, by its name in the estimators and on the command line.
 METHODS: dict[str, Method] = {
     "mean": Method(mean_subspace, one_class=True),
     "cov": Method(covariance_subspace, covariance_rank, covariance_shifts, second_order=True),

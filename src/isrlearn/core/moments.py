@@ -19,8 +19,8 @@ class Moments:
     """First and second moments of every (class, environment) cell of a sample.
 
     Moments add up: ``a + b`` are the moments of the two samples together, whichever classes and
-    environments each of them contains. In memory, in chunks or on a cluster: they differ only in
-    how moments are summed. They are centred, so that data far from the origin lose no digits.
+    environments each of them contains. Fits in memory, in chunks and on a cluster differ only in
+    how moments are summed. Moments are centred, so that data far from the origin lose no digits.
     `isrlearn.engine.cell_moments` computes them from rows.
 
     Parameters

@@ -62,7 +62,7 @@ def mean_rank(moments: Moments, classes: NDArray | None = None, *, level: float 
     for p features and q independent shifts (environments less one, in each class). The chi-square
     law needs an exact covariance; with an estimated one of :math:`\nu` degrees of freedom the
     sum is a Lawley-Hotelling trace, whose F approximation (McKeon) is used: it tends to the
-    chi-square law, and keeps its level when p is not small beside :math:`\nu`.
+    chi-square law, and keeps its level when p is not small compared with :math:`\nu`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _shift_rank(
     shifts = shifts_of(moments.map(factor), classes)
     p, q = factor.shape[1], independent_shifts(moments.count, classes)
     if moments.ddof == 0:
-        # Singular values of the shifts: squaring them first would hide the small in rounding.
+        # Singular values of the shifts: squaring first would lose the small ones to rounding.
         return _numerical(np.linalg.svd(shifts.stacked(), compute_uv=False) ** 2, p, level)
     spectrum = shifts.principal(0)[1]
     tests = bool(len(shifts.means)) + bool(len(shifts.covariances))
@@ -179,7 +179,7 @@ def first_accepted(
 
 
 def _numerical(spectrum: NDArray, limit: int, level: float) -> RankTest:
-    """Rank of exact moments: what is not rounding."""
+    """Rank of exact moments: the shifts that are not rounding errors."""
     rank = int(np.count_nonzero(spectrum > spectrum.max(initial=0.0) * _NEGLIGIBLE))
     return RankTest(min(rank, limit), (), level, spectrum, 0.0, limit)
 

@@ -54,7 +54,7 @@ class Subspace:
         return self.basis.shape[1]
 
     def lift(self, components: NDArray) -> Subspace:
-        """The same subspace seen from x when this one lives in ``x @ components`` (a PCA)."""
+        """The same subspace in the features x, if this one is in ``x @ components`` (a PCA)."""
         return replace(self, basis=components @ self.basis, dual=components @ self.dual)
 
 
@@ -164,7 +164,7 @@ def mean_subspace(
     moments : Moments
     n_spurious : int, "auto" or RankTest, default="auto"
         Dimensions to find, at most as many as the means can span (E−1 per class); "auto" tests
-        for them (`mean_rank`) and needs a scatter; a test that was made elsewhere is kept.
+        for them (`mean_rank`) and needs a scatter; a test computed elsewhere is used.
     classes : array-like of int, optional
         Positions of the classes to use. Default: all ("pooled"), the last one that was seen in
         two environments ("paper").
@@ -304,7 +304,7 @@ def oblique(
 
 
 def _orthonormal(vectors: NDArray) -> tuple[NDArray, NDArray]:
-    """Orthonormal columns (d, r) and the triangle that takes them to the given ones."""
+    """Orthonormal columns (d, r), and the triangular factor that maps them to the given ones."""
     size = np.abs(vectors).max(axis=1, initial=0.0)
     if not size.any() or size.max() <= _WILD * size[size > 0].min():
         return np.linalg.qr(vectors)

@@ -12,7 +12,7 @@ from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, inte
 
 #: Red, green and blue of each paper. Most odd digits are on the first, most even on the second.
 PAPERS = {"yellow paper": (0.80, 0.75, 0.60), "blue paper": (0.60, 0.65, 0.80)}
-_OWN_PAPER = {"even": 1, "odd": 0}  # position of the paper that goes with each class
+_OWN_PAPER = {"even": 1, "odd": 0}  # position of the paper that agrees with each class
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ def load_digits_on_paper(
     Parameters
     ----------
     correlation : float, default=0.95
-        Share of the training images of each class on the paper that goes with it, in [0, 1].
+        Share of the training images of each class on the paper of that class, in [0, 1].
     n_train, n_validation : int, default=1000 and 297
         Images in the two splits; the others, 500 by default, are the test split.
     jitter : float, default=0.05
@@ -108,7 +108,7 @@ def load_digits_on_paper(
 
 
 def _sheets(y: NDArray[np.str_], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The paper of each image: its own for exactly a share of each class, rounded."""
+    """The paper of each image: for exactly this share of each class, rounded, its own."""
     sheet = np.empty(len(y), dtype=np.int64)
     for label, own in _OWN_PAPER.items():
         rows = rng.permutation(np.flatnonzero(y == label))

@@ -52,7 +52,7 @@ class Diagnosis:
     method: str = "mean"  #: What is compared in all that follows: "mean", "cov" or "joint".
     n_spurious: int = 0  #: Dimensions to remove; 0 if nothing shifts.
     n_components: int | None = None  #: Components in which covariances were compared, if not all.
-    stability: Stability | None = None  #: How far the subspace would turn in data drawn again.
+    stability: Stability | None = None  #: How far it would rotate in data drawn again.
     information: held_out.Information | None = None  #: Prediction of labels and environments.
     heads: tuple[held_out.HeadScore, ...] = ()  #: Accuracy of linear heads; empty for a regression.
 

@@ -29,7 +29,7 @@ SENTENCES = {
     "(p = {m.p_value:.2g}): there is no environment effect to remove.",
     "means-equal": "{means} do not shift (p = {m.p_value:.2g}).",
     "everything-shifts": "{means} shift along all {d.n_features} dimensions: none stays the same. "
-    "The one that shifts least is kept; do not expect much of it.",
+    "The one that shifts least is kept; do not expect much from it.",
     "means-shift": "{means} shift along {along}, by up to {m.effect:.1f} standard deviations.",
     "too-few-environments": "{means} shift along {along}, by up to {m.effect:.1f} standard "
     "deviations: as many as {places} can show. There may be more dimensions, which would not be "
@@ -42,13 +42,13 @@ SENTENCES = {
     "those of Gaussian features. They were tested by permutation.",
     "covariances-equal": "Covariances do not differ (p = {c.p_value:.2g}): method='cov' would "
     "find noise.",
-    "covariances-shift-everywhere": "{differ} With {c.n_coordinates} dimensions in all that is not "
-    "a change of a few: removing them would remove nearly everything, so they are kept.",
+    "covariances-shift-everywhere": "{differ} That is too many of {c.n_coordinates} dimensions: "
+    "removing them would remove nearly everything, so they are kept.",
     "covariances-shift": "{differ}{use}",
     "weak-covariances": "That is hardly more than noise ({c.chance:.2f}), so there may be "
     "dimensions that these rows cannot show. More rows, or an environment whose variances differ "
     "more, would show them.",
-    "unstable": "The subspace is uncertain: in data drawn again it would turn by "
+    "unstable": "The subspace is uncertain: in data drawn again it would rotate by "
     "{d.stability.median[0]:.0f} degrees. {more} in each cell would bring that below 30.",
     "few-labels": "{unknown:,} rows have no environment, and the smallest cell has {smallest}: "
     "label environments in the smallest cells first.",

@@ -44,8 +44,8 @@ class MeanShift:
     """
 
     shifted: bool  #: Whether they shift, by a test at the level of the diagnosis.
-    p_value: float  #: Of the hypothesis that they do not.
-    p_values: tuple[float, ...]  #: Of "0 dimensions are enough", "1 dimension is enough", …
+    p_value: float  #: p-value of the hypothesis that they do not.
+    p_values: tuple[float, ...]  #: Those of "0 dimensions are enough", "1 dimension is enough", …
     n_dimensions: int  #: Dimensions along which they shift by more than sampling noise.
     n_coordinates: int  #: Features, or principal components, in which they were compared.
     limit: int  #: Most dimensions that these environments could show.
@@ -148,9 +148,9 @@ class CovarianceShift:
     """
 
     shifted: bool = False  #: Whether they differ, by a test at the level of the diagnosis.
-    p_value: float | None = None  #: Of the hypothesis that they do not; None if not compared.
+    p_value: float | None = None  #: p-value of equality; None if not compared.
     n_dimensions: int = 0  #: Dimensions along which they differ by more than sampling noise.
-    n_dimensions_joint: int = 0  #: The same for means or covariances, tested together.
+    n_dimensions_joint: int = 0  #: Dimensions of means or covariances, tested together.
     n_coordinates: int = 0  #: Features, or principal components, in which they were compared.
     compared: tuple[Any, ...] = ()  #: Classes that are compared.
     uncompared: tuple[Cell, ...] = ()  #: The smallest cell of each other class, too small.

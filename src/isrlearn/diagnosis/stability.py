@@ -1,4 +1,4 @@
-"""How far the subspace would turn if the data were drawn again."""
+"""How far the subspace would rotate if the data were drawn again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Stability:
     True
     """
 
-    #: Of each principal angle, largest first: median and the central 95 % of the draws.
+    #: Median of each principal angle, largest first, and the ends of the central 95 % of the draws.
     median: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]

@@ -77,7 +77,7 @@ def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
             label = "unknown: labels do not vary inside environments"
         yield "Are labels lost?" if d.n_spurious else "Can labels be predicted?", label
         given = " given the class" if d.task == "classification" else ""
-        question = "Is the environment gone?" if d.n_spurious else "Are environments visible?"
+        question = "Is the environment gone?" if d.n_spurious else "Can environments be predicted?"
         yield question, f"balanced accuracy{given} {place}; chance {i.environment_chance:.3f}"
     if i is not None and i.unseen_before is not None:
         scores = f"{i.score} {i.unseen_before:.3f} without, {i.unseen_after:.3f} with the removal"

@@ -13,7 +13,7 @@ from isrlearn.engine.rows import Rows, row_blocks
 
 #: Bytes of a block of float32 rows: it stays in the cache between its two products.
 _BLOCK_BYTES, _FEWEST = 8 << 20, 256
-#: Directions beside the wanted ones, relative gain of variance that ends the passes, most passes.
+#: Extra directions, gain of variance below which the passes end, largest number of passes.
 _EXTRA, _GAIN, _PASSES = 10, 1e-2, 10
 
 
@@ -55,7 +55,7 @@ def row_components(
         if held - before <= _GAIN * held or 2 * basis.shape[1] > d:
             break
         Q = images[:, -Q.shape[1] :]
-        for _ in range(2):  # twice, for what rounding left the first time
+        for _ in range(2):  # twice, because rounding errors remain the first time
             Q = np.linalg.qr(Q - basis @ (basis.T @ Q))[0]
         basis = np.hstack([basis, Q])
     return basis @ vectors[:, : -p - 1 : -1]

@@ -19,12 +19,12 @@ from isrlearn.engine.rows import row_blocks
 _BLOCK_BYTES = 1 << 20
 #: Largest number of bytes of rows in the head's coordinates that are kept in memory.
 _COPY_BYTES = 1 << 28
-#: Classes from which, if they outnumber the coordinates, each has a preconditioner of its own, and
-#: the gradient norm at which these are computed.
+#: Number of classes from which, if they outnumber the coordinates, each has its own preconditioner,
+#: and the gradient norm at which these are computed.
 _MANY_CLASSES, _NEAR = 32, 0.1
-#: Steps that L-BFGS remembers, and coefficients times steps that are then made by gradients alone.
+#: Steps that L-BFGS remembers, and coefficients × steps that then follow gradients alone.
 _MEMORY, _POLISH = 30, 4000
-#: Gradient norm from which a fit counts as converged.
+#: Gradient norm below which a fit counts as converged.
 _CONVERGED = 1e-5
 
 
@@ -192,7 +192,7 @@ def fit_logistic(
         tol = 1e-6 if X.dtype == np.float32 else 1e-11
     n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.n_coordinates
     whitened = coordinates is not None and coordinates.linear.ndim == 2
-    # Without a scatter of the features, only rows in memory can tell how to precondition. Many
+    # Without a scatter of the features, only rows in memory can give a preconditioner. Many
     # whitened coordinates need no preconditioner, and cost more to compute than all the passes.
     large = n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES)
     metric = None
@@ -326,13 +326,13 @@ def _descend(
         return (value - origin[0]) / unit**2, gradient / unit
 
     options: dict[str, Any] = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes}
-    options["ftol"] = np.finfo(float).eps * value / unit**2  # a difference that is rounding
+    options["ftol"] = np.finfo(float).eps * value / unit**2  # the difference is a rounding error
     options["gtol"] = tol / np.sqrt(start.size) / unit
     theta = np.zeros(start.size)
     found = optimize.minimize(at, theta, jac=True, method="L-BFGS-B", options=options)
     u, gradient, inverse = found.x, found.jac, found.hess_inv
     norm, best = unit * float(np.linalg.norm(gradient)), u
-    # Where values of the loss differ by rounding only, gradients still tell: go on by them alone.
+    # Where values of the loss differ by rounding only, gradients are still accurate: use them alone.
     steps = min(max(_POLISH // u.size, 10), 100)  # each gains less with many coefficients
     for _ in range(steps if norm < _CONVERGED else 0):
         if norm <= tol or passes >= max_passes:

@@ -12,8 +12,8 @@ from scipy import sparse
 from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
 
-#: Numbers centred and summed at a time: they stay in the cache. Float32 rows are at most so many,
-#: before their sum goes on in float64; with fewer features float32 saves nothing.
+#: Numbers centred and summed at a time, so that they stay in the cache; rows that are summed in
+#: float32 at a time; features below which float32 saves nothing.
 _PART, _PART_ROWS, _NARROW = 1 << 16, 256, 64
 #: Rows whose average is the first guess of a mean, and the distance of a mean from the origin, in
 #: standard deviations, beyond which sums of rows as they are would lose digits.

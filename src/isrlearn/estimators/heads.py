@@ -185,7 +185,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Head:
-    """All there is to say of a head.
+    """Everything the package knows about a head.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def _ridge(problem: Problem) -> tuple[NDArray, NDArray, None]:
     return coef, np.array([intercept]), None
 
 
-#: Every head by the name that estimators and the command line know it by.
+#: Every head, by its name in the estimators and on the command line.
 HEADS: dict[str, Head] = {
     "logistic": Head(_logistic, needs_rows=True),
     "lda": Head(_lda, needs_rows=False),

@@ -114,7 +114,7 @@ def infer_environments(
         verb = "needs" if environments is None else "takes no"
         raise ValueError(
             f"strategy={strategy!r} {verb} environments; 'labels' learns from known ones, "
-            "'errors' and 'clusters' do without"
+            "'errors' and 'clusters' need none"
         )
     features, labels = check_X_y(X, y, dtype=np.float64)
     check_classification_targets(labels)
@@ -149,7 +149,7 @@ def _filled(
         raise ValueError(
             f"too few rows with an environment to predict the others from ({found or 'none at all'}"
             f"): at least two environments are needed, with {max(cv, 2)} rows each (cv={cv!r}) to "
-            "choose the penalty; label more rows, or give fewer folds or a C"
+            "choose the penalty; label more rows, or pass fewer folds or a C"
         )
     # Classes weigh much and are hardly penalised: the share of an environment depends on them.
     indicators = _CLASS_WEIGHT * LabelBinarizer().fit_transform(codes)

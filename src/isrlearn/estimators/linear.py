@@ -101,7 +101,7 @@ class Streaming:
         return fit(self._settings(), MomentSample(moments, d)).store(self)
 
     def _fit_moments(self, settings: Settings, moments: Moments) -> None:
-        """Fit if the moments are enough; until then remember them, and know no head."""
+        """Fit if the moments are enough; otherwise keep them, without a head."""
         d = moments.n_features - (self._target == "numbers")
         self.moments_, self.environments_ = moments, moments.environments
         self.__dict__.pop("coef_", None)
