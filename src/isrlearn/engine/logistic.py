@@ -332,7 +332,7 @@ def _descend(
     found = optimize.minimize(at, theta, jac=True, method="L-BFGS-B", options=options)
     u, gradient, inverse = found.x, found.jac, found.hess_inv
     norm, best = unit * float(np.linalg.norm(gradient)), u
-    # Where values of the loss differ by rounding only, gradients are still accurate: use them alone.
+    # Where values of the loss differ by rounding only, gradients are accurate: use them alone.
     steps = min(max(_POLISH // u.size, 10), 100)  # each gains less with many coefficients
     for _ in range(steps if norm < _CONVERGED else 0):
         if norm <= tol or passes >= max_passes:
