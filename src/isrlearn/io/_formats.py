@@ -137,7 +137,8 @@ def open_archive(path: Path) -> Source:
     """
     with np.load(path, allow_pickle=False) as archive:
         check_names(archive.files)
-        check_expansion(path, sum(member.file_size for member in archive.zip.infolist()), 4)
+        size = sum(member.file_size for member in archive.zip.infolist())
+        check_expansion(path, size, times=4, spare=100)
         arrays = {name: _member(archive, name) for name in archive.files}
     widths = {name: a.shape[1] for name, a in arrays.items() if a.ndim == 2}
     main = "X" if "X" in widths else next(iter(widths)) if len(widths) == 1 else ""
@@ -180,15 +181,15 @@ def check_regular(path: Path) -> None:
         raise TableError("this is not a regular file")
 
 
-def check_expansion(path: Path, n_bytes: float, times: int) -> None:
-    """Raise if a file claims to hold far more than its size."""
+def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 32) -> None:
+    """Raise if a file claims to hold far more than its size, and more than some megabytes."""
     files = [path]
     if path.is_dir():
         files = [Path(root, name) for root, _, names in os.walk(path) for name in names]
         for file in files:
             check_regular(file)
     size = sum(file.stat().st_size for file in files)
-    if n_bytes > times * size + 100 * MEGABYTE:
+    if n_bytes > times * size + spare * MEGABYTE:
         raise TableError(
             f"its content would take {n_bytes / MEGABYTE:.0f} MB, but it has only {size} bytes; if "
             "that is right, save it without compression, for example as .npy"
@@ -217,7 +218,7 @@ def _checked(array: NDArray) -> NDArray:
 
 
 def _open_zarr(path: Path) -> Any:
-    check_expansion(path, 0, 0)  # before it is opened: a pipe in the folder would block
+    check_expansion(path, 0)  # before it is opened: a pipe in the folder would block
     array = optional("zarr", "reading Zarr arrays", "zarr").open_array(str(path), mode="r")
     about = array.metadata
     codecs = [*(getattr(about, "filters", None) or ()), getattr(about, "compressor", None)]
@@ -228,7 +229,7 @@ def _open_zarr(path: Path) -> Any:
         raise TableError(f"its chunks have the shape {array.chunks}, which holds no numbers")
     # Chunks that are not there are zeros, so that a few bytes can claim any size.
     claimed = max(math.prod(array.shape), math.prod(array.chunks)) * array.dtype.itemsize
-    check_expansion(path, claimed, 100)
+    check_expansion(path, claimed)
     return array
 
 

@@ -88,7 +88,7 @@ class _ParquetFile:
         """Features as rows that are decoded when they are used; labels as arrays."""
         kept: dict[str, NDArray] = {}
         if labels:
-            check_expansion(self.path, 8 * self.n_rows * len(labels), 100)
+            check_expansion(self.path, 8 * self.n_rows * len(labels))
             # Repeated labels are stored once.
             with self.open(read_dictionary=list(labels)) as file:
                 table = file.read(columns=list(labels), use_threads=False)

@@ -164,7 +164,7 @@ def read_table(
         X, own = source.read(chosen, inside if holder is source else [])
         found |= own
         if isinstance(X, Rows) and not stream:
-            check_expansion(source.path, math.prod(X.shape) * X.dtype.itemsize, 100)
+            check_expansion(source.path, math.prod(X.shape) * X.dtype.itemsize)
             X = X[:]
         for role, name in roles.items():
             _check_labels(X, found.get(str(name)), role)
