@@ -48,6 +48,7 @@ coverage: $(VENV)/.dev-installed
 
 fuzz: $(VENV)/.dev-installed
 	$(ONE_THREAD) $(BIN)/python tests/fuzz/checkpoints.py
+	$(ONE_THREAD) $(BIN)/python tests/fuzz/files.py
 
 docs: $(VENV)/.docs-installed
 	rm -rf build/docs docs/generated
