@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 
@@ -153,14 +154,45 @@ def test_without_the_extra_it_says_what_to_install(package):
     assert run.stderr == f'isr: {package} is not installed; run: pip install "isrlearn[cli]"\n'
 
 
-def test_a_closed_pipe_is_no_traceback():
-    code = "from isrlearn.cli import main; main(['--help'])"
+@pytest.mark.parametrize("arguments", [["--help"], ["datasets", "list"]])
+def test_a_reader_that_has_gone_is_no_error(arguments):
+    """The exit code is that of a program ended by SIGPIPE, as of cat and grep."""
+    code = f"from isrlearn.cli import main; main({arguments})"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as run:
         run.stdout.close()
         errors = run.stderr.read()
-    assert errors == b""
+    assert (run.returncode, errors) == (141, b"")
+
+
+FULL = "isr: No space left on device: standard output\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("arguments", "redirected", "outcome"),
+    [
+        ("--help", ">/dev/full", (2, FULL)),
+        ("datasets list", ">/dev/full", (2, FULL)),
+        (
+            "datasets list --json",
+            ">/dev/full",
+            (2, FULL),
+        ),
+        ("nonsense", "2>/dev/full", (2, "")),
+        ("inspect none.isr", "2>/dev/full", (2, "")),
+        ("datasets list", ">&-", (0, "")),
+        ("inspect none.isr", "2>&-", (2, "")),
+    ],
+)
+def test_streams_that_take_nothing(arguments, redirected, outcome):
+    code = "from isrlearn.cli import main; main()"
+    command = f'exec "$0" -c "{code}" {arguments} {redirected}'
+    run = subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == outcome
 
 
 def test_help_is_quick(isr_process):

@@ -65,6 +65,7 @@ def test_a_scheduler_is_found_by_its_address(fitted):
     [
         (["--engine", "dask", "--search"], "--engine dask fits given settings"),
         (["--scheduler", "tcp://host:1"], "--scheduler needs --engine dask"),
+        (["--engine", "dask", "--scheduler", "tls://host:1"], "there is no Dask scheduler at 'tls"),
         (["--engine", "spark"], "'spark' is not one of 'memory', 'dask'"),
     ],
 )

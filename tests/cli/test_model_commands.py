@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -401,16 +402,78 @@ class TestMistakes:
         train, test, old = (tmp_path / name for name in ("train.csv", "test.csv", "model.isr"))
         before = {path: path.read_bytes() for path in tmp_path.iterdir()}
         fit = self.fit(tmp_path, tmp_path)[:-1]
-        assert "--out and TABLE are the same file" in mistake(*fit, train)
-        both = ("--validation", test, "--report", test)
-        assert "--report and --validation are" in mistake(*fit, tmp_path / "m.isr", *both)
-        assert "--out and TABLE are" in mistake("predict", old, test, "--out", test)
-        assert "--out and MODEL are" in mistake("predict", old, test, "--out", old)
-        assert "--out and MODEL are" in mistake("export", old, "--to", "numpy", "--out", old)
-        assert "--out and --train are" in mistake(
-            "report", old, test, "--train", train, "--out", train
-        )
+        new = tmp_path / "m.isr"
+        commands = [
+            (*fit, train),
+            (*fit, new, "--validation", test, "--report", test),
+            (*fit, test, "--report", new, "--test", test),
+            (*fit, test, "--labels", test),
+            ("predict", old, test, "--out", test),
+            ("predict", old, test, "--out", old),
+            ("export", old, "--to", "numpy", "--out", old),
+            ("report", old, test, "--train", train, "--out", train),
+        ]
+        for command in commands:
+            assert "this is an input of the same command" in mistake(*command, "--force")
+        line = mistake(*fit, new, "--report", tmp_path / "." / "m.isr")
+        assert "--report and --out are the same file" in line
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+    def test_an_input_is_known_by_any_name(self, mistake, folder, tmp_path, monkeypatch):
+        for name in ("train.npy", "train.labels.csv"):
+            (tmp_path / name).write_bytes((folder / name).read_bytes())
+        np.save(tmp_path / "y.npy", names(sample(0).y))
+        (tmp_path / "symbolic").symlink_to("train.npy")
+        os.link(tmp_path / "train.npy", tmp_path / "hard")
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        monkeypatch.chdir(tmp_path)
+        fit = ("fit", "train.npy", *COLUMNS, "--force", "--out")
+        # The labels next to an array are read without being named.
+        for out in ("symbolic", "hard", tmp_path / "train.npy", "train.labels.csv"):
+            assert "this is an input of the same command" in mistake(*fit, out)
+        label = ("--label", "./y.npy")
+        assert "an input of the same command" in mistake(*fit, tmp_path / "y.npy", *label)
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+    def test_another_kind_of_file_is_replaced_by_force_only(
+        self, well, mistake, folder, model, tmp_path
+    ):
+        precious, test = tmp_path / "precious.csv", folder / "test.csv"
+        commands = [
+            (*self.fit(folder, tmp_path)[:-1], precious),
+            (*self.fit(folder, tmp_path), "--report", precious),
+            ("predict", model, test, "--out", precious),
+            ("report", model, test, "--out", precious),
+        ]
+        for command in commands:
+            precious.write_text("a,b\n1,2\n")
+            line = mistake(*command)
+            assert "precious.csv: a file that is not a" in line
+            assert "--force" in line
+            assert precious.read_text() == "a,b\n1,2\n"
+            assert list(tmp_path.iterdir()) == [precious]
+        predict = commands[2]
+        well(*predict, "--force")
+        well(*predict)  # predictions replace predictions
+        assert precious.read_text().startswith("prediction,")
+
+    def test_folders_of_others_are_left_alone(self, well, mistake, tmp_path):
+        precious = tmp_path / "train.csv"
+        precious.write_text("mine")
+        write = ("datasets", "write", "digits-on-paper", "--out", tmp_path)
+        assert "train.csv: this file exists already" in mistake(*write)
+        bench = ("bench", "theory", "--spurious", "1", "--classes", "2", "--repeats", "1")
+        assert "holds other files" in mistake(*bench, "--out", tmp_path)
+        assert precious.read_text() == "mine"
+        assert list(tmp_path.iterdir()) == [precious]
+        well(*write, "--force")
+        well(*bench, "--out", tmp_path / "new")
+        well(*bench, "--out", tmp_path / "new")
+
+    def test_a_pipe_is_not_a_model(self, mistake, folder, tmp_path):
+        os.mkfifo(tmp_path / "pipe.isr")
+        line = mistake("predict", tmp_path / "pipe.isr", folder / "test.csv", "--out", "p.csv")
+        assert "pipe.isr" in line
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
     def test_full_disk(self, mistake, folder, model, tmp_path):
@@ -515,6 +578,16 @@ def test_an_interrupt_leaves_nothing(isr, folder, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_termination_leaves_nothing(isr, folder, tmp_path, monkeypatch):
+    """SIGTERM while the file is being written, and the handler of the caller comes back."""
+    handler = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(os, "fsync", lambda _: signal.raise_signal(signal.SIGTERM))
+    status, out, err = isr("fit", folder / "train.csv", *COLUMNS, "--out", tmp_path / "m.isr")
+    assert (status, out, err.strip()) == (143, "", "isr: terminated")
+    assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGTERM) == handler
+
+
 def test_too_little_memory_is_one_line(mistake, folder, tmp_path, monkeypatch):
     def exhausted(*arguments, **options):
         raise MemoryError
@@ -578,7 +651,7 @@ def test_unknown_environments_are_filled_in(isr, mistake, tmp_path):
     found = isrlearn.load(model).spurious_basis_
     assert abs(found.T @ full.spurious_basis_).item() > 0.98
     assert "900 of 1000 environments were filled in" in isr(*fit, "--fill-environments")[1]
-    assert "not for a regression" in mistake(*fit, "--fill-environments", "--task", "regression")
+    assert "a regression has none" in mistake(*fit, "--fill-environments", "--task", "regression")
 
 
 def test_environments_cannot_be_filled_in_from_too_few(mistake, tmp_path):

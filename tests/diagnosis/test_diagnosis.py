@@ -180,3 +180,10 @@ def test_a_target_that_is_constant_in_an_environment():
     assert np.isnan(found.information.label_before)
     assert "labels do not vary inside environments" in str(found)
     assert found.target.shifted
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e30])
+def test_constant_features_are_an_error_of_ours(value):
+    y, e = np.arange(80) % 2, np.arange(80) // 2 % 2
+    with pytest.raises(ValueError, match="all 3 features are constant: there is nothing"):
+        diagnose(np.full((80, 3), value), y, e)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
 from isrlearn import __version__
+from isrlearn.cli.console import say
 
-OK, INTERNAL_ERROR, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+OK, INTERNAL_ERROR, USER_ERROR = 0, 1, 2
+#: What a shell reports for a program that a signal ended.
+INTERRUPTED, BROKEN_PIPE, TERMINATED = 128 + 2, 128 + 13, 128 + 15
 #: Modules whose ValueErrors and ImportErrors are about the user's input.
 _PURPOSEFUL = ("isrlearn.", "sklearn.utils.")
 _CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
@@ -66,30 +72,66 @@ def cli(settings: dict[str, Any], debug: bool) -> None:
     settings["debug"] = debug
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command like Ctrl-C: no half file is left."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Raise `Terminated` at a SIGTERM; only the main thread may choose what a signal does."""
+
+    def stop(*_: Any) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Exit code of one run of the command line."""
     settings = {"debug": False, "arguments": list(arguments)}
     try:
-        code = cli.main(list(arguments), prog_name="isr", obj=settings, standalone_mode=False)
-        sys.stdout.flush()
+        with _terminable():
+            code = cli.main(list(arguments), prog_name="isr", obj=settings, standalone_mode=False)
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         return USER_ERROR
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("isr: interrupted", err=True)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (head, less) has exited; the flush at interpreter exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INTERNAL_ERROR
+    except (click.Abort, KeyboardInterrupt) as error:
+        ended = isinstance(error.__cause__ or error, Terminated)
+        say(f"isr: {'terminated' if ended else 'interrupted'}")
+        return TERMINATED if ended else INTERRUPTED
+    except (BrokenPipeError, SystemExit) as error:
+        # click exits with 1 by itself when the reader of its output (head, less) has gone.
+        if isinstance(error, SystemExit) and error.code != 1:
+            raise
+        _discard_output()
+        return BROKEN_PIPE
     except Exception as error:
         message = user_error(error)
         if settings["debug"] or message is None:
-            traceback.print_exception(error)
-        click.echo(f"isr: {message or 'internal error, please report it'}", err=True)
+            with suppress(OSError):
+                traceback.print_exception(error)
+        say(f"isr: {message or 'internal error, please report it'}")
+        if isinstance(error, OSError) and error.filename is None:
+            _discard_output()
         return INTERNAL_ERROR if message is None else USER_ERROR
     # click returns the code of an early exit, or else what the command returned.
     return code if isinstance(code, int) else OK
+
+
+def _discard_output() -> None:
+    """Let the flush at interpreter exit succeed where output cannot be written."""
+    with suppress(OSError, AttributeError):  # a test may have replaced it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def user_error(error: Exception) -> str | None:
@@ -98,8 +140,10 @@ def user_error(error: Exception) -> str | None:
     A ValueError is the user's if this package or scikit-learn's validation raised it; the same
     exception from inside an array library is a bug.
     """
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.strerror or type(error).__name__}: {error.filename}"
+    if isinstance(error, OSError):
+        # Every file that is written has a name in its errors.
+        where = "standard output" if error.filename is None else error.filename
+        return f"{error.strerror or error}: {where}"
     if isinstance(error, MemoryError):
         return "there is not enough memory for this"
     if type(error).__name__ == "LinAlgError":  # numpy is not imported only to name its class

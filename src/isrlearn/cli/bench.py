@@ -11,11 +11,13 @@ from typing import Any
 import click
 from click import Choice, IntRange, option
 
-from isrlearn.cli.console import Group, Result, working
-from isrlearn.cli.tables import FOLDER, options
+from isrlearn.cli.console import Group, Result, say, working
+from isrlearn.cli.tables import FOLDER, Output, forced, options
 
 #: Options that change where a result goes or how fast it arrives, but not the result.
-_INCIDENTAL = {"cache", "out", "n_jobs", "as_json", "figures"}
+_INCIDENTAL = {"cache", "out", "n_jobs", "as_json", "figures", "force"}
+#: Files that every folder of results has.
+_MARKS = ("results.jsonl", "table.md")
 #: Options that go to the run of a plan, not to the plan.
 _RUNNING = ("cache", "compare", "n_jobs")
 
@@ -139,6 +141,7 @@ def _add(
         from isrlearn.paper.figures import require_matplotlib
 
         folder, command = out or Path("isr-bench") / name, _command_line()
+        _check_folder(folder)
         running = {option: given.pop(option) for option in _RUNNING if option in given}
         writing = {option: given.pop(option) for option in ("figures",) if option in given}
         if writing.get("figures"):
@@ -148,20 +151,31 @@ def _add(
             with working(name, quietly=True):
                 result = run(plan, folder, command=command, **running)
         except KeyboardInterrupt:
-            click.echo(f"Finished cells are in {folder}; the same command resumes.", err=True)
+            say(f"Finished cells are in {folder}; the same command resumes.")
             raise
         write(result, folder, command=command, **writing)
-        click.echo(f"Records, tables and figures are in {folder}.", err=True)
+        say(f"Records, tables and figures are in {folder}.")
         if result.failures:
             first, n = result.failures[0], len(result.failures)
             where = f"{first.key.method} on {first.key.dataset}, seed {first.key.seed}"
-            click.echo(f"isr: {n} cells failed; first {where}: {first.message}", err=True)
+            say(f"isr: {n} cells failed; first {where}: {first.message}")
         tables = [table.rich() for table in result.tables()]
         return result.to_dict(), tables, int(bool(result.failures))
 
     callback.__doc__ = f"{summary}\n\nExample: isr bench {name} {example}"
-    out = option("--out", type=FOLDER, help=f"Folder to write to. [default: isr-bench/{name}]")
+    text = f"Folder to write to. [default: isr-bench/{name}]"
+    out = option("--out", type=Output(folder=True), help=text)
     bench.command(name)(options(*declared, out)(callback))
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise if a folder holds files, but no results of a benchmark, unless forced."""
+    known = any((folder / name).is_file() for name in _MARKS)
+    if folder.is_dir() and any(folder.iterdir()) and not known and not forced():
+        raise click.UsageError(
+            f"{folder} holds other files than results of isr bench; choose another folder, or "
+            "replace files of the same name with --force"
+        )
 
 
 def _command_line() -> str:
@@ -186,7 +200,7 @@ def _command_line() -> str:
 @option("--spurious", callback=_numbers, default="1:8", help="Spurious dimensions.")
 @option("--classes", callback=_numbers, default="2:7", help="Numbers of classes.")
 @option("--repeats", type=IntRange(1), default=20, help="Random models per number.")
-@option("--out", type=FOLDER, help="Folder to write to.")
+@option("--out", type=Output(folder=True), help="Folder to write to.")
 def theory(
     spurious: Sequence[int], classes: Sequence[int], repeats: int, out: Path | None
 ) -> Result:
@@ -196,6 +210,8 @@ def theory(
     """
     from isrlearn.paper import theory as measured
 
+    if out is not None:
+        _check_folder(out)
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
         measured.write_complexity(found, out, _command_line(), n_repeats=repeats)

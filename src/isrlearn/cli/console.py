@@ -7,17 +7,18 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from isrlearn.cli.tables import check_outputs
+from isrlearn.cli.tables import FORCE, Output, check_outputs
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from isrlearn.io import Table as DataTable
     from isrlearn.metrics import GroupReport
 
 #: Columns of the output where it is not a terminal: wide enough to break no line of a table.
@@ -42,25 +43,23 @@ class Command(click.Command):
 
     def __init__(self, name: str | None, *, params: list[click.Parameter], **more: Any) -> None:
         as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
-        super().__init__(name, params=[*params, as_json], **more)
+        text = "Replace an output that exists, whatever it is."
+        force = click.Option(["--force"], is_flag=True, help=text)
+        writes = any(isinstance(each.type, Output) for each in params)
+        super().__init__(name, params=[*params, *[force] * writes, as_json], **more)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, print what it returns, and return its exit code."""
-        check_outputs(ctx)
-        as_json = ctx.params.pop("as_json")
+        as_json, ctx.meta[FORCE] = ctx.params.pop("as_json"), ctx.params.pop("force", None)
+        if ctx.meta[FORCE] is not None:
+            check_outputs(ctx)
         record, paragraphs, *code = super().invoke(ctx)
         if as_json:
             from isrlearn.io.model import as_json as plain
 
             click.echo(json.dumps(plain(record), indent=2))
-            return code[0] if code else 0
-        from rich.console import Console
-
-        width = None if sys.stdout.isatty() else _WIDTH
-        console = Console(highlight=False, markup=False, width=width)
-        for paragraph in paragraphs:
-            is_text = isinstance(paragraph, str)
-            console.print(printable(str(paragraph)) if is_text else paragraph, soft_wrap=is_text)
+        else:
+            click.echo(rendered(paragraphs), nl=False)
         return code[0] if code else 0
 
 
@@ -68,6 +67,21 @@ class Group(click.Group):
     """A group of such commands."""
 
     command_class = Command
+
+
+def rendered(paragraphs: Iterable[RenderableType]) -> str:
+    """Tables and sentences as text, as wide as the terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    # Captured, because rich would end the program where its output cannot be written.
+    with console.capture() as captured:
+        for paragraph in paragraphs:
+            is_text = isinstance(paragraph, str)
+            console.print(printable(str(paragraph)) if is_text else paragraph, soft_wrap=is_text)
+    return captured.get()
 
 
 @contextmanager
@@ -89,7 +103,19 @@ def working(what: str, *, quietly: bool = False) -> Iterator[None]:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Write a warning as one line to standard error."""
-    click.echo(f"isr: warning: {' '.join(str(message).split())}", err=True)
+    say(f"isr: warning: {' '.join(str(message).split())}")
+
+
+def show_notes(table: DataTable) -> None:
+    """Say what the user should know about a table."""
+    for note in table.notes:
+        say(f"Note: {table.path}: {note}.")
+
+
+def say(text: str) -> None:
+    """Write a line to standard error, if there is anybody to read it."""
+    with suppress(OSError):
+        click.echo(printable(text), err=True)
 
 
 def command_line() -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli.console import Group, Result, table, working
-from isrlearn.cli.tables import FILE, FOLDER, SEED
+from isrlearn.cli.tables import FOLDER, SEED, Output, forced
 
 if TYPE_CHECKING:
     from isrlearn.datasets import Splits
@@ -92,7 +92,7 @@ def list_datasets() -> Result:
 
 @datasets.command()
 @click.argument("name")
-@click.option("--out", required=True, type=FOLDER, help="Folder to write to.")
+@click.option("--out", required=True, type=Output(folder=True), help="Folder to write to.")
 @click.option("--format", "kind", type=FORMATS, default="csv")
 @SEED
 def write(name: str, out: Path, kind: str, seed: int) -> Result:
@@ -103,13 +103,17 @@ def write(name: str, out: Path, kind: str, seed: int) -> Result:
     Example: isr datasets write digits-on-paper --out digits --format csv
     """
     with working(f"Writing {name}"):
-        paths = write_dataset(name, out, kind=kind, seed=seed)
+        paths = write_dataset(name, out, kind=kind, seed=seed, force=forced())
     record = {part: str(path) for part, path in paths.items()}
     return record, [f"{name} is in {', '.join(record.values())}."]
 
 
-def write_dataset(name: str, folder: Path, *, kind: str = "csv", seed: int = 0) -> dict[str, Path]:
+def write_dataset(
+    name: str, folder: Path, *, kind: str = "csv", seed: int = 0, force: bool = False
+) -> dict[str, Path]:
     """Paths of the training, validation and test tables of a data set, now written.
+
+    Tables that exist are replaced with `force` only.
 
     Examples
     --------
@@ -126,7 +130,7 @@ def write_dataset(name: str, folder: Path, *, kind: str = "csv", seed: int = 0) 
     import numpy as np
 
     from isrlearn.io import write_columns
-    from isrlearn.io.files import atomic_write
+    from isrlearn.io.files import atomic_write, check_output
 
     entry = dataset(name)
     if entry.folder:
@@ -134,9 +138,12 @@ def write_dataset(name: str, folder: Path, *, kind: str = "csv", seed: int = 0) 
             f"{name} is a folder of images or tokens, not a table; extract features into a .npz "
             "file first (see the guide's page on embeddings)"
         )
-    splits = entry.make(random_state=seed)
     folder.mkdir(parents=True, exist_ok=True)
     paths = {part: folder / f"{part}.{kind}" for part in ("train", "validation", "test")}
+    for path in paths.values():
+        check_output(path, force=force)
+        check_output(path.with_suffix(".labels.csv"), force=force or kind != "npy")
+    splits = entry.make(random_state=seed)
     for part, path in paths.items():
         data = getattr(splits, part)
         X = data.X.reshape(len(data.X), -1)  # images become one column per pixel
@@ -178,7 +185,7 @@ def fetch(name: str, data: Path | None) -> Result:
 
 @datasets.command("show")
 @click.argument("name")
-@click.option("--out", type=FILE, help="Picture to write, .png or .svg. [default: NAME.png]")
+@click.option("--out", type=Output(), help="Picture to write, .png or .svg. [default: NAME.png]")
 @click.option("--data", type=FOLDER, help="Folder of a data set that you downloaded.")
 @SEED
 def show_samples(name: str, out: Path | None, data: Path | None, seed: int) -> Result:
@@ -187,9 +194,10 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int) -> R
     Example: isr datasets show mc-cmnist --out mc-cmnist.png
     """
     from isrlearn.cli.page import sample_page
-    from isrlearn.io.files import atomic_write
+    from isrlearn.io.files import atomic_write, check_output
 
     entry, path = dataset(name), out or Path(f"{name}.png")
+    check_output(path, force=forced())
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise click.UsageError(f"samples are plotted as .png or .svg; got {str(path)!r}")

@@ -13,7 +13,7 @@ import click
 from click import Choice, option
 
 from isrlearn.cli import tables
-from isrlearn.cli.console import Command, Result, groups, working
+from isrlearn.cli.console import Command, Result, groups, show_notes, working
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +37,7 @@ def number_or(*words: str) -> click.ParamType:
 
 COUNT, COMPONENTS = number_or("auto", "permutation"), number_or("auto", "none")
 WEIGHTS, ENGINES = Choice(["none", "class", "group"]), Choice(["memory", "dask"])
-METHODS = Choice(["mean", "cov", "multiclass", "joint"])
+PAGE, METHODS = tables.Output("report"), Choice(["mean", "cov", "multiclass", "joint"])
 _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
 
 #: Parameters of the estimators; `parameters` translates their values.
@@ -73,7 +73,7 @@ def diagnose(table: Path, task: str, level: float, seed: int, **columns: Any) ->
         rows = read_table(table, **columns, task=task)
         data = tables.data_of(rows)
         found = isrlearn.diagnose(*data, task=task, level=level, random_state=seed)
-    tables.show_notes(rows)
+    show_notes(rows)
     return found.to_dict(), [str(found)]
 
 
@@ -87,8 +87,8 @@ def diagnose(table: Path, task: str, level: float, seed: int, **columns: Any) ->
 @option("--fill-environments", is_flag=True, help="Predict unknown environments first.")
 @option("--engine", type=ENGINES, default="memory", help="dask reads the table in parts.")
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster, such as tcp://host:8786.")
-@tables.OUT(help="Model file to write.")
-@option("--report", type=tables.FILE, help="Also write a page that shows what was gained.")
+@tables.out("model", "Model file to write.")
+@option("--report", type=PAGE, help="Also write a page that shows what was gained.")
 @option("--test", type=tables.FILE, help="Table to score in the report, not to fit on.")
 def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) -> Result:
     """Fit a model on a table and write it to a file.
@@ -111,7 +111,7 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         train = read_table(table, **names, **rest, task=task, stream=given["engine"] == "dask")
         chooser, unseen = (tables.table_like(train, path, task, **names) for path in others)
         tables.check_tables(task, train, chooser, unseen)
-    tables.show_notes(train)
+    show_notes(train)
     record: dict[str, Any] = {}
     lines: list[RenderableType] = []
     if given.pop("fill_environments"):

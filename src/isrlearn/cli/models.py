@@ -26,7 +26,7 @@ _ROUNDING = 1e-5
 @tables.MODEL
 @tables.TABLE
 @tables.MODEL_FEATURES
-@tables.OUT(help="Table to write: .csv, .tsv, .parquet or .npz.")
+@tables.out("predictions", "Table to write: .csv, .tsv, .parquet or .npz.")
 def predict(model: Path, table: Path, features: str | None, out: Path) -> Result:
     """Predict a label for every row of a table.
 
@@ -139,7 +139,7 @@ def _listed(pairs: Mapping[str, Any], separator: str) -> str:
 @tables.MODEL
 @click.option("--to", "kind", required=True, type=click.Choice(["onnx", "torch", "numpy"]))
 @click.option("--precision", type=_FLOATS, help="[default: float32, and float64 for numpy]")
-@tables.OUT(help="File to write: .onnx; .safetensors or .pt for torch; .npz for numpy.")
+@tables.out("export", "File to write: .onnx; .safetensors or .pt for torch; .npz for numpy.")
 def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
     """Write a model as one affine map for other programs.
 
@@ -159,7 +159,7 @@ def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
 @tables.TABLE
 @click.option("--train", type=tables.FILE, metavar="TRAIN", help="Compare with no removal.")
 @tables.MODEL_COLUMNS
-@tables.OUT(help="Page to write, such as report.html.")
+@tables.out("report", "Page to write, such as report.html.")
 def report(model: Path, table: Path, train: Path | None, out: Path, **columns: Any) -> Result:
     """Write a page that shows what a model gained, and why.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,28 @@ if TYPE_CHECKING:
 
 #: More classes or environments than this share of the rows cannot be compared.
 _MOST_GROUPS = 0.5
-_OUTPUTS = ("out", "report")
+#: Whether outputs of any kind may be replaced, in the `meta` of a context.
+FORCE = "isrlearn.force"
 
-FILE = click.Path(dir_okay=False, path_type=Path)
+
+class Output(click.Path):
+    """The type of a path to write: a file of a kind that `check_output` knows, or a folder."""
+
+    def __init__(self, kind: str | None = None, *, folder: bool = False) -> None:
+        super().__init__(file_okay=not folder, dir_okay=folder, path_type=Path)
+        self.kind = kind
+
+
+FILE = click.Path(path_type=Path)  # a Zarr array is a folder
 FOLDER = click.Path(file_okay=False, path_type=Path)
-OUT = partial(click.option, "--out", required=True, type=FILE)
-TABLE = click.argument("table", type=click.Path(path_type=Path))  # a Zarr array is a folder
+TABLE = click.argument("table", type=FILE)
 MODEL = click.argument("model", type=FILE)
 SEED = click.option("--seed", type=click.IntRange(0), default=0)
+
+
+def out(kind: str, text: str) -> Callable[[Any], Any]:
+    """The option of the file that a command writes."""
+    return click.option("--out", required=True, type=Output(kind), help=text)
 
 
 def options(*declared: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -68,23 +82,35 @@ COLUMNS = columns(
 ROLES = ("label", "environment"), ("features", "labels")
 
 
-def check_outputs(context: click.Context) -> None:
-    """Raise now if an output of the running command cannot be written, or would be an input."""
-    from isrlearn.io.files import check_writable
+def forced() -> bool:
+    """Whether the running command may replace outputs of any kind."""
+    return bool(click.get_current_context().meta[FORCE])
 
-    taken: dict[Path, str] = {}
-    for parameter in sorted(context.command.params, key=lambda each: each.name in _OUTPUTS):
-        path: Any = context.params.get(str(parameter.name))
-        if parameter.type is FOLDER or (
-            not str(path).endswith(".npy") and not isinstance(path, Path)
+
+def check_outputs(context: click.Context) -> None:
+    """Raise now if an output cannot be written, or would replace what the user could miss."""
+    from isrlearn.io import OutputError
+    from isrlearn.io.files import check_output
+    from isrlearn.io.tables import label_files
+
+    given = [(each, context.params.get(str(each.name))) for each in context.command.params]
+    inputs, outputs = [], []
+    for parameter, path in given:
+        if path is not None and isinstance(parameter.type, Output):
+            outputs.append((parameter.opts[0], parameter.type, path))
+        elif path is not None and (
+            isinstance(parameter.type, click.Path) or str(path).endswith(".npy")
         ):
-            continue
-        hint = parameter.get_error_hint(context).strip("'")
-        other = taken.setdefault(Path(path).resolve(), hint)
-        if parameter.name in _OUTPUTS:
-            if other != hint:
-                raise click.UsageError(f"{hint} and {other} are the same file, {path}")
-            check_writable(path)
+            inputs += [path, *label_files(path)]
+    taken: dict[str, str] = {}
+    for hint, kind, path in outputs:
+        other = taken.setdefault(os.path.realpath(path), hint)
+        if other != hint:
+            raise click.UsageError(f"{hint} and {other} are the same file, {path}")
+        if kind.file_okay:
+            check_output(path, inputs, kind.kind, force=forced())
+        elif any(os.path.exists(given) and path.samefile(given) for given in inputs):
+            raise OutputError(f"{path}: this is an input of the same command; choose another")
 
 
 def table_like(
@@ -163,12 +189,6 @@ def stored(model: ModelFile, entry: str) -> dict[str, Any]:
     """An entry of a model's metadata, which may be any JSON; empty unless it is an object."""
     found = model.metadata.get(entry)
     return found if isinstance(found, dict) else {}
-
-
-def show_notes(table: Table) -> None:
-    """Print what the user should know about a table."""
-    for note in table.notes:
-        click.echo(f"Note: {table.path}: {note}.", err=True)
 
 
 def data_of(table: Table) -> tuple[Any, Any, Any]:

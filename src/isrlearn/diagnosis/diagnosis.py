@@ -141,6 +141,11 @@ def diagnose(
         return found
     test = mean_rank(moments, level=level)
     Z, sample = whitened_sample(X, cells, target, moments, test.rank, random_state)
+    if not sample.rows.shape[1]:
+        raise ValueError(
+            f"all {found.n_features} features are constant: there is nothing to diagnose. Check "
+            "which columns are features."
+        )
     n_tested = reliable_components(moments) or found.n_features
     # Matrices of at most 200 columns are too small to share among threads.
     with threadpool_limits(1, "blas"):

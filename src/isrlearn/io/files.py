@@ -152,7 +152,7 @@ def check_output(
             raise OutputError(f"{name}: this {what} an input of the same command; choose another")
     if not force and not _is_ours(target, kind):
         what = f"a file that is not a {kind} of isrlearn" if kind else "this file"
-        raise OutputError(f"{os.fspath(path)}: {what} exists already; it is replaced by force only")
+        raise OutputError(f"{os.fspath(path)}: {what} exists already; replace it by --force")
 
 
 def _is_ours(path: Path, kind: str | None) -> bool:

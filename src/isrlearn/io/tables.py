@@ -239,9 +239,22 @@ def open_table(path: str | os.PathLike[str]) -> Source:
         return _FORMATS[suffix](path)
 
 
+def label_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Files where the labels of an array are looked for; none for a table with columns.
+
+    Examples
+    --------
+    >>> label_files("a.npy")[0].name, label_files("a.csv")
+    ('a.labels.csv', [])
+    """
+    path, arrays = Path(path), (".npy", ".zarr")
+    forms = _LABEL_FILES if path.suffix.lower() in arrays else ()
+    return [path.with_name(form.format(path.stem)) for form in forms]
+
+
 def _next_to(path: Path, name: str) -> Source:
     """The table next to an array that holds its labels."""
-    tried = [path.with_name(form.format(path.stem)) for form in _LABEL_FILES]
+    tried = label_files(path)
     for other in tried:
         if other.is_file():
             return open_table(other)
