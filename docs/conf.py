@@ -56,7 +56,8 @@ html_theme_options = {
     "footer_end": [],
 }
 # Pages without subpages.
-html_sidebars = {page: [] for page in ("start", "theory/index", "compare", "limits", "map")}
+_ALONE = ("start", "theory/index", "compare", "limits", "map", "changelog")
+html_sidebars = {page: [] for page in _ALONE}
 smartquotes = False
 html_copy_source = False
 html_show_sourcelink = False

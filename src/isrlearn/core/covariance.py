@@ -42,7 +42,7 @@ def covariance_subspace(
     invariant complements is its complement). Pairs whose covariances are equal are left out.
     ``variant="pooled"``, ours: the orthonormal N with the largest
 
-    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar\Sigma_k) N \|_F^2
+    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar{\Sigma_k}) N \|_F^2
 
     in coordinates whitened by the pooled within-cell covariance where there are enough rows. Cells
     with fewer than two rows are not compared.

@@ -105,7 +105,7 @@ def covariance_rank(
 
     In whitened features, on the m directions outside the r that shift most,
 
-    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar\Sigma_k) N \|_F^2
+    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar{\Sigma_k}) N \|_F^2
               \sim \chi^2_{q m (m+1)/2} .
 
     The chi-square law is that of large cells. Its mean is replaced by the exact one of the

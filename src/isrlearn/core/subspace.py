@@ -154,7 +154,7 @@ def mean_subspace(
     one class, all with the same weight. ``variant="pooled"``, ours: those of one scatter over all
     the given classes,
 
-    .. math:: \sum_{k,e} n_{ke} (m_{ke} - \bar m_k)(m_{ke} - \bar m_k)^\top,
+    .. math:: \sum_{k,e} n_{ke} (m_{ke} - \bar{m_k})(m_{ke} - \bar{m_k})^\top,
 
     whitened by the pooled within-cell covariance when there are enough rows to estimate it. Each
     class contributes the environments in which it was seen.

@@ -199,10 +199,11 @@ def write_result(
     experiment = EXPERIMENTS[result.plan.experiment]
     found = result.summaries
     tables = [*result.tables(), *result.excess_tables()]
+    title = experiment.title + ", as published" * (result.plan.optimizer == "published")
     contents: dict[str, str | bytes] = {
         "results.csv": csv_of_records(result.records),
         "summary.csv": csv_of_summaries(found),
-        "table.md": markdown(experiment.title, _notes(result), tables, command=command),
+        "table.md": markdown(title, _notes(result), tables, command=command),
     }
     if figures:
         contents |= error_figure(

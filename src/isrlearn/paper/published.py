@@ -64,9 +64,7 @@ def published_results() -> PublishedResults:
     rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
     return {
         (row["dataset"], row["method"], int(row["n_environments"])): Published(
-            float(row["error_mean"]),
-            float(row["error_std"]),
-            json.loads(row["hyperparameters"]),
+            float(row["error_mean"]), float(row["error_std"]), json.loads(row["hyperparameters"])
         )
         for row in rows
     }

@@ -21,11 +21,7 @@ from isrlearn.paper.real.tables import Experiment
 __all__ = ["REAL"]
 
 _MC_CMNIST_RULE = Rule(
-    weights=("group",),
-    n_spurious=(9, 20, 40),
-    scale=(0.0,),
-    penalties=(0.01,),
-    n_components=100,
+    weights=("group",), n_spurious=(9, 20, 40), scale=(0.0,), penalties=(0.01,), n_components=100
 )
 _MC_CMNIST_OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
     "erm": {},
@@ -38,23 +34,12 @@ _MC_CMNIST_OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
 def _mc_cmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
     """Features of a network that predicts digits."""
     splits = load_mc_cmnist(n_samples=options["n_samples"], random_state=seed)
-    epochs = options["epochs"]
-    settings = {
-        "epochs": epochs,
-        "lr": options["lr"],
-        "optimizer": "adam",
-        "decay_every": max(1, round(0.6 * epochs)),
-        **_MC_CMNIST_OBJECTIVES[trained_with],
-    }
+    epochs, size = options["epochs"], options["batch_size"]
+    settings = {"epochs": epochs, "lr": options["lr"], "optimizer": "adam"}
+    settings |= {"decay_every": max(1, round(0.6 * epochs)), **_MC_CMNIST_OBJECTIVES[trained_with]}
+    model = convolutional(10, seed)
     return trained_features(
-        splits,
-        convolutional(10, seed),
-        trained_with,
-        regression=False,
-        seed=seed,
-        batch_size=options["batch_size"],
-        validate=False,
-        settings=settings,
+        splits, model, trained_with, seed=seed, batch_size=size, validate=False, settings=settings
     )
 
 
@@ -106,21 +91,11 @@ def _rcfmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> Train
     """Features of a network that predicts angles."""
     sizes = {name: options[name] for name in ("n_train", "n_validation", "n_test")}
     splits = load_rcfmnist(**sizes, random_state=seed)
-    settings = {
-        "epochs": options["epochs"],
-        "lr": options["lr"],
-        "optimizer": "adam",
-        "select": "average",
-        **_RCFMNIST_OBJECTIVES[trained_with],
-    }
+    settings = {name: options[name] for name in ("epochs", "lr")}
+    settings |= {"optimizer": "adam", "select": "average", **_RCFMNIST_OBJECTIVES[trained_with]}
+    model, size = convolutional(1, seed), 128 if trained_with == "irm" else 64
     return trained_features(
-        splits,
-        convolutional(1, seed),
-        trained_with,
-        regression=True,
-        seed=seed,
-        batch_size=128 if trained_with == "irm" else 64,
-        settings=settings,
+        splits, model, trained_with, regression=True, seed=seed, batch_size=size, settings=settings
     )
 
 

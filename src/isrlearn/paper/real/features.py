@@ -152,7 +152,7 @@ def trained_features(
     model: Any,
     objective: str,
     *,
-    regression: bool,
+    regression: bool = False,
     seed: int,
     batch_size: int = 128,
     read: Reader | None = None,
@@ -168,7 +168,7 @@ def trained_features(
     model : torch.nn.Module
     objective : str
         Name of an objective of `isrlearn.paper.training.train`.
-    regression : bool
+    regression : bool, default=False
     seed : int
     batch_size : int, default=128
     read : callable, optional

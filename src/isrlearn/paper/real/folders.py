@@ -46,19 +46,14 @@ HEADS: Mapping[str, tuple[Any, ...]] = {"erm": (None, "class"), "reweighting": (
 
 def probe_rule(trained_with: str, options: Mapping[str, Any]) -> Rule:
     """The rule for heads on fixed features: weights by the row, choice by the worst group."""
-    return Rule(
-        worst=True,
-        weights=HEADS[trained_with],
-        scale=(0.0, 0.5),
-        penalties=(0.001, 0.01, 0.1),
-    )
+    return Rule(worst=True, weights=HEADS[trained_with])
 
 
 def _rule(trained_with: str, options: Mapping[str, Any]) -> Rule:
     """The rule for heads on a file of features or on a trained network."""
     if options["features"] is not None:
         return probe_rule(trained_with, options)
-    return Rule(worst=True, scale=(0.0, 0.5), penalties=(0.001, 0.01, 0.1))
+    return Rule(worst=True)
 
 
 def _from(name: str) -> Callable[[str, int, Mapping[str, Any]], TrainedFeatures]:
@@ -82,7 +77,6 @@ def _from(name: str) -> Callable[[str, int, Mapping[str, Any]], TrainedFeatures]
             splits,
             model,
             trained_with,
-            regression=False,
             seed=seed,
             batch_size=options["batch_size"],
             read=read,

@@ -74,8 +74,8 @@ def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
 def comparable(data: EnvironmentData, least: int) -> NDArray:
     """Environments, None in those where a class has fewer rows than `least`.
 
-    An ISR estimator that compares all classes refuses such an environment; its rows still count
-    for the head.
+    All classes are then compared between the same environments; the rows of the others still
+    count for the head.
 
     Examples
     --------
