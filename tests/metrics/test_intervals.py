@@ -12,18 +12,73 @@ from isrlearn.metrics import group_report
 
 @pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (0, 7), (3, 7), (84, 84), (41, 1000)])
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
-def test_interval_of_an_accuracy_is_wilsons_from_scipy(successes, n, level):
+def test_interval_of_an_accuracy_is_the_exact_one_of_scipy(successes, n, level):
     predicted = np.arange(n) < successes
     (group,) = group_report(np.full(n, True), predicted, np.zeros(n), level=level).groups
-    expected = binomtest(successes, n).proportion_ci(level, method="wilson")
+    expected = binomtest(successes, n).proportion_ci(level, method="exact")
     assert group.value == successes / n
-    np.testing.assert_allclose((group.low, group.high), (expected.low, expected.high), atol=1e-14)
+    np.testing.assert_allclose((group.low, group.high), (expected.low, expected.high), atol=1e-12)
+
+
+def test_the_intervals_of_many_groups_hold_together(predictions):
+    y, predicted, environments = predictions([0.9, 0.7, 0.8], 40)
+    report = group_report(y, predicted, environments)
+    for g in report.groups:
+        each = binomtest(round(g.value * g.n), g.n).proportion_ci(1 - 0.05 / 3, method="exact")
+        np.testing.assert_allclose((g.low, g.high), (each.low, each.high))
+    # The lowest true accuracy is below every upper limit; its lower limit needs no adjustment.
+    alone = [
+        binomtest(round(g.value * g.n), g.n).proportion_ci(0.95, "exact") for g in report.groups
+    ]
+    low, high = report.worst_interval
+    assert low == pytest.approx(min(ci.low for ci in alone))
+    assert high == min(g.high for g in report.groups)
+    assert report.by_rank[0].low < low
+
+
+def test_the_worst_of_a_regression_is_the_largest_error():
+    rng = np.random.default_rng(0)
+    y, environments = rng.normal(size=200), np.arange(200) % 2
+    predicted = y + rng.normal(size=200) * np.where(environments, 2.0, 1.0)
+    report = group_report(y, predicted, environments, metric="rmse")
+    one = group_report(
+        y[environments == 1], predicted[environments == 1], np.ones(100), metric="rmse"
+    )
+    low, high = report.worst_interval
+    assert low == report[1].low < one.groups[0].low
+    assert high == one.groups[0].high < report[1].high
+
+
+@pytest.mark.parametrize("accuracies", [[0.8] * 4, [0.98] * 10, [0.6, 0.9, 0.9, 0.9]])
+@pytest.mark.parametrize("n", [10, 100])
+def test_intervals_cover_the_group_named_worst_and_the_lowest_accuracy(predictions, accuracies, n):
+    # All of benchmarks/coverage.py in small: 95 % less three standard errors of 300 trials.
+    named = lowest = 0
+    for seed in range(300):
+        report = group_report(*predictions(accuracies, n, seed=seed))
+        worst, (low, high) = report.by_rank[0], report.worst_interval
+        named += worst.low <= accuracies[worst.environment] <= worst.high
+        lowest += low <= min(accuracies) <= high
+    assert min(named, lowest) / 300 > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 300)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95, float("nan")])
 def test_level_lies_between_0_and_1(level):
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         group_report([0, 1], [0, 1], environments=[0, 0], level=level)
+
+
+@pytest.fixture
+def predictions():
+    """Rows of one class whose predictions are correct with a probability per environment."""
+
+    def drawn(accuracies, n, seed=0):
+        rng = np.random.default_rng(seed)
+        environments = np.repeat(np.arange(len(accuracies)), n)
+        correct = rng.random(len(environments)) < np.asarray(accuracies)[environments]
+        return np.ones(len(correct), dtype=int), correct.astype(int), environments
+
+    return drawn
 
 
 NOISE = {

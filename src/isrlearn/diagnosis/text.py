@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from isrlearn.metrics.groups import aligned
+
 if TYPE_CHECKING:
     from isrlearn.diagnosis.diagnosis import Diagnosis
 
@@ -96,7 +98,7 @@ def _cells(d: Diagnosis) -> list[str]:
     for k, row, rest in zip(cells.classes, cells.count, cells.unlabelled, strict=True):
         name = "all" if k is None else f"class {k}"
         rows.append([name, *(f"{n:,}" for n in row), *[f"{rest:,}"] * bool(unknown)])
-    return _table(rows, ">")
+    return aligned(rows, "<" + ">" * len(rows[0]))
 
 
 def _heads(d: Diagnosis) -> list[str]:
@@ -107,17 +109,7 @@ def _heads(d: Diagnosis) -> list[str]:
         removal = "subspace removed" if head.removed else "nothing removed"
         scores = [f"{head.worst:.3f}", f"{head.average:.3f}"]
         rows.append([removal, head.weight or "none", *scores, group])
-    return _table(rows, "<")
-
-
-def _table(rows: list[list[str]], align: str) -> list[str]:
-    """Aligned columns: the first to the left, the others as given."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = ["<", *align * len(widths)]
-    return [
-        "  ".join(f"{v:{s}{w}}" for v, s, w in zip(row, sides, widths, strict=False)).rstrip()
-        for row in rows
-    ]
+    return aligned(rows, "<<<<<")
 
 
 def _tested(answer: bool, p_value: float) -> str:

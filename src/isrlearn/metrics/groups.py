@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from isrlearn.core.labels import MISSING, encode, is_missing
 
@@ -105,6 +105,33 @@ def vector(values: ArrayLike, name: str, metric: str) -> NDArray:
     return array
 
 
+def check_level(level: float) -> None:
+    """Raise unless `level` is a confidence level."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}; use 0.95")
+
+
+def check_pair(true: NDArray, predicted: NDArray, name: str) -> None:
+    """Raise unless predictions can be compared with the labels."""
+    if len(true) != len(predicted):
+        raise ValueError(f"y_true has {len(true)} rows and {name} has {len(predicted)}")
+    kinds = {true.dtype.kind, predicted.dtype.kind}
+    if kinds & set("US") and kinds & set("biuf"):
+        raise ValueError(
+            f"y_true holds {true.dtype} and {name} {predicted.dtype}, which can never be equal; "
+            "give both the same type of label"
+        )
+
+
+def aligned(rows: Sequence[Sequence[Any]], sides: str) -> list[str]:
+    """Lines of a table whose columns are aligned to the sides given, "<" or ">" for each."""
+    widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{v!s:{s}{w}}" for v, s, w in zip(row, sides, widths, strict=False)).rstrip()
+        for row in rows
+    ]
+
+
 def check_train_groups(train_groups: Mapping[Group, int], evaluated: Mapping[Group, Any]) -> None:
     """Raise unless the training sizes are weights for the evaluated groups."""
     for group, size in train_groups.items():
@@ -128,18 +155,15 @@ class Score(NamedTuple):
 
 
 def accuracy(y_true: NDArray, y_pred: NDArray, level: float) -> Score:
-    """Share of correct predictions, with Wilson's interval."""
-    # Unlike the textbook interval it stays inside [0, 1] and has a positive width where all or no
-    # predictions are correct, which is common in small groups.
-    # The formula of scipy.stats.binomtest(...).proportion_ci, which computes a p-value first and
-    # so takes a hundred times longer: a search scores every group of every candidate and fold.
-    n = len(y_true)
-    p = int(np.count_nonzero(y_true == y_pred)) / n
-    z = float(ndtri(0.5 + level / 2))
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * float(np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n)
-    # At p = 0 and p = 1 one end is exact in theory and off by rounding in floating point.
-    return Score(p, 0.0 if p == 0 else centre - half, 1.0 if p == 1 else centre + half)
+    """Share of correct predictions, with Clopper and Pearson's exact interval."""
+    # Wilson's interval is shorter but fails in the tails, which many groups at once reach. The
+    # formula of scipy.stats.binomtest(...).proportion_ci, which computes a p-value first and so
+    # takes a hundred times longer.
+    n, tail = len(y_true), (1 - level) / 2
+    right = int(np.count_nonzero(y_true == y_pred))
+    low = float(betaincinv(right, n - right + 1, tail)) if right else 0.0
+    high = 1 - float(betaincinv(n - right, right + 1, tail)) if right < n else 1.0
+    return Score(right / n, low, high)
 
 
 def rmse(y_true: NDArray, y_pred: NDArray, level: float) -> Score:

@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .groups import METRICS, Group, Score, check_metric, check_train_groups, members, vector
+from .groups import (
+    METRICS,
+    Group,
+    Score,
+    aligned,
+    check_level,
+    check_metric,
+    check_pair,
+    check_train_groups,
+    members,
+    vector,
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,8 @@ class GroupReport:
     level: float
     groups: tuple[GroupScore, ...]
     overall: Score
+    #: Confidence interval of the score of the group that is worst in truth, whichever that is.
+    worst_interval: tuple[float, float]
     n: int
     n_without_environment: int
 
@@ -119,6 +132,7 @@ class GroupReport:
         return {name: getattr(self, name) for name in names} | {
             "weighted_average": weighted,
             "worst": self.worst,
+            "worst_interval": list(self.worst_interval),
             "groups": [asdict(g) for g in self.groups],
         }
 
@@ -132,35 +146,28 @@ class GroupReport:
 
     def __str__(self) -> str:
         """The groups as a table, then the summaries."""
-        groups, worst = self.groups, self.by_rank[0]
-        intervals = (f"[{g.low:.4f}, {g.high:.4f}]" for g in groups)
-        columns: list[tuple[str, list[Any]]] = [
-            ("<", ["environment", *(g.environment for g in groups)]),
-            (">", ["n", *(g.n for g in groups)]),
-            (">", [self.metric, *(f"{g.value:.4f}" for g in groups)]),
-            ("<", [f"{100 * self.level:g}% interval", *intervals]),
-        ]
-        rows, where = f"all {self.n} rows", f"environment {worst.environment}"
+        worst, (low, high) = self.by_rank[0], self.worst_interval
+        with_class, with_train = worst.label is not None, worst.n_train is not None
+        head = ["environment", "n", self.metric, f"{100 * self.level:g}% interval"]
+        rows: list[list[Any]] = [[*["class"] * with_class, *head, *["n in training"] * with_train]]
+        for g in self.groups:
+            row = [g.environment, g.n, f"{g.value:.4f}", f"[{g.low:.4f}, {g.high:.4f}]"]
+            rows.append([*[g.label] * with_class, *row, *[g.n_train] * with_train])
+        rest = ""
         if self.n_without_environment:
-            rows += f", {self.n_without_environment} without an environment"
-        if worst.label is not None:
-            columns.insert(0, ("<", ["class", *(g.label for g in groups)]))
-            where = f"class {worst.label}, {where}"
+            rest = f", {self.n_without_environment} without an environment"
+        where = f"class {worst.label}, " * with_class + f"environment {worst.environment}"
+        name = "largest true rmse" if self.metric == "rmse" else "lowest true score"
         summaries = [
             f"worst group       {self.worst:.4f}  {where}",
-            f"average           {self.average:.4f}  {rows}",
+            f"{name} [{low:.4f}, {high:.4f}]  of any group",
+            f"average           {self.average:.4f}  all {self.n} rows{rest}",
             f"balanced average  {self.balanced_average:.4f}  each group counts the same",
         ]
-        if worst.n_train is not None:
-            columns.append((">", ["n in training", *(g.n_train for g in groups)]))
+        if with_train:
             note = "groups weighted by their size in training"
             summaries.append(f"weighted average  {self.weighted_average:.4f}  {note}")
-        padded = []
-        for align, cells in columns:
-            width = max(len(str(cell)) for cell in cells)
-            padded.append([f"{cell!s:{align}{width}}" for cell in cells])
-        table = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
-        return "\n".join([*table, "", *summaries])
+        return "\n".join([*aligned(rows, "<" * with_class + "<>><>"), "", *summaries])
 
 
 def group_report(
@@ -182,60 +189,67 @@ def group_report(
         The environment of each row. Rows whose environment is None or NaN belong to no group
         and count only in the plain average.
     metric : {"accuracy", "rmse", "r2"}, default="accuracy"
-        With "accuracy" a group is a class in an environment and has Wilson's interval; with
-        "rmse" and "r2" it is an environment. Their intervals come from the delta method on
-        the logarithm of the RMSE and of 1 − R²: residuals need not be normal, but heavy tails
-        reduce the coverage (92 % instead of 95 % for Laplace residuals at n = 120), and the
+        With "accuracy" a group is a class in an environment and has Clopper and Pearson's exact
+        interval; with "rmse" and "r2" it is an environment. Their intervals come from the delta
+        method on the logarithm of the RMSE and of 1 − R²: residuals need not be normal, but heavy
+        tails reduce the coverage (92 % instead of 95 % for Laplace residuals at n = 120), and the
         interval of a single row is unbounded.
     train_groups : mapping from group to int, optional
         The sizes of the training groups, from :func:`group_sizes`, for `weighted_average`.
     level : float, default=0.95
-        The confidence level of each group's interval by itself.
+        The probability that the intervals of all groups hold together, and therefore also that
+        of the group which is named worst for its low score.
 
     Returns
     -------
     GroupReport
+
+    Notes
+    -----
+    With G groups the interval of each is at level ``1 - (1 - level) / G`` (Bonferroni). The lowest
+    true score of any group, `worst_interval`, is at most every group's upper limit at that level.
+    It is below the smallest of the lower limits at the plain `level` only if the limit of the
+    group that is worst in truth fails, so that these need no adjustment.
 
     Examples
     --------
     >>> from isrlearn.metrics import group_report
     >>> print(group_report([0, 0, 1, 1], [0, 1, 1, 1], environments=["a", "b", "a", "b"]))
     class  environment  n  accuracy  95% interval
-    0      a            1    1.0000  [0.2065, 1.0000]
-    0      b            1    0.0000  [0.0000, 0.7935]
-    1      a            1    1.0000  [0.2065, 1.0000]
-    1      b            1    1.0000  [0.2065, 1.0000]
+    0      a            1    1.0000  [0.0062, 1.0000]
+    0      b            1    0.0000  [0.0000, 0.9938]
+    1      a            1    1.0000  [0.0062, 1.0000]
+    1      b            1    1.0000  [0.0062, 1.0000]
     <BLANKLINE>
     worst group       0.0000  class 0, environment b
+    lowest true score [0.0000, 0.9938]  of any group
     average           0.7500  all 4 rows
     balanced average  0.7500  each group counts the same
     """
     check_metric(metric)
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}; use 0.95")
+    check_level(level)
     true, pred = vector(y_true, "y_true", metric), vector(y_pred, "y_pred", metric)
-    if len(true) != len(pred):
-        raise ValueError(f"y_true has {len(true)} rows and y_pred has {len(pred)}")
-    kinds = {true.dtype.kind, pred.dtype.kind}
-    if kinds & set("US") and kinds & set("biuf"):
-        raise ValueError(
-            f"y_true holds {true.dtype} and y_pred {pred.dtype}, which can never be equal; "
-            "give both the same type of label"
-        )
+    check_pair(true, pred, "y_pred")
     rows_of = members(true, environments, metric)
     if train_groups is not None:
         check_train_groups(train_groups, rows_of)
-    scores = []
+    score, scores, alone = METRICS[metric], [], []
+    together = 1 - (1 - level) / len(rows_of)
     for group, rows in rows_of.items():
         try:
-            score = METRICS[metric](true[rows], pred[rows], level)
+            found = score(true[rows], pred[rows], together)
+            alone.append(score(true[rows], pred[rows], level))
         except ValueError as error:
             raise ValueError(f"group {group!r}: {error}") from None
         label, environment = group if metric == "accuracy" else (None, group)
         n_train = None if train_groups is None else int(train_groups.get(group, 0))
-        scores.append(GroupScore(label, environment, len(rows), *score, n_train))
-    overall, n = METRICS[metric](true, pred, level), len(true)
-    return GroupReport(metric, level, tuple(scores), overall, n, n - sum(g.n for g in scores))
+        scores.append(GroupScore(label, environment, len(rows), *found, n_train))
+    worst = min(g.low for g in alone), min(g.high for g in scores)
+    if metric == "rmse":
+        worst = max(g.low for g in scores), max(g.high for g in alone)
+    n, known = len(true), sum(g.n for g in scores)
+    overall = score(true, pred, level)
+    return GroupReport(metric, level, tuple(scores), overall, worst, n, n - known)
 
 
 def worst_group_accuracy(
