@@ -76,8 +76,9 @@ def covariance_subspace(
     coordinates = whitening_if_sampled(moments)
     mapped = moments if coordinates is None else moments.map(coordinates.factor)
     shifts = covariance_shifts(mapped, picked)
-    largest = np.abs(mapped.within()).max() / np.sqrt(mapped.dof)  # a shift as large as Σ
-    if np.abs(shifts.covariances).max() <= NEGLIGIBLE * largest:
+    variance = np.einsum("keii->i", mapped.cell_scatter).max() / np.sqrt(mapped.dof)
+    # A shift as large as Σ would be about as large as this; rounding is far smaller.
+    if max(shifts.covariances.max(), -shifts.covariances.min()) <= NEGLIGIBLE * variance:
         raise ValueError(_ALL_EQUAL)
     return _leading(shifts, rank, coordinates, test)
 

@@ -111,10 +111,15 @@ class Moments:
     @property
     def covariance(self) -> NDArray[np.float64]:
         """Covariance of each cell, (K, E, d, d); zero where a cell has too few rows for one."""
+        dof = self.cell_dof
+        return self.cell_scatter / np.where(dof > 0, dof, 1.0)[..., None, None]
+
+    @property
+    def cell_scatter(self) -> NDArray[np.float64]:
+        """Scatter of each cell, (K, E, d, d)."""
         if self.scatter is None or self.pooled:
             raise ValueError("these moments keep no scatter per cell; compute them with order=2")
-        dof = self.cell_dof
-        return self.scatter / np.where(dof > 0, dof, 1.0)[..., None, None]
+        return self.scatter
 
     @property
     def cell_dof(self) -> NDArray[np.float64]:

@@ -30,12 +30,12 @@ class Shifts:
     ----------
     means : ndarray of shape (a, p)
         One row per cell; no rows where means are not compared.
-    covariances : ndarray of shape (a, p, p)
-        One symmetric matrix per cell; none where covariances are not compared.
+    covariances : ndarray of shape (b, p, p)
+        One symmetric matrix per contrast of cells; none where covariances are not compared.
     """
 
     means: NDArray[np.float64]  # (a, p)
-    covariances: NDArray[np.float64]  # (a, p, p)
+    covariances: NDArray[np.float64]  # (b, p, p)
 
     def stacked(self) -> NDArray[np.float64]:
         """All the shifts as rows (m, p); their Gram matrix is the scatter of the shifts."""
@@ -99,14 +99,28 @@ def mean_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
 
 
 def covariance_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
-    """Shifts of the cell covariances from their class's, weighted by their precision."""
-    picked = slice(None) if classes is None else classes
-    covariance, d = moments.covariance[picked], moments.n_features
-    weight = moments.cell_dof[picked][..., None, None]
-    total = weight.sum(axis=1, keepdims=True)
-    mean = (weight * covariance).sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
-    shifts = np.sqrt(weight / 2) * (covariance - mean)
-    return Shifts(np.zeros((0, d)), shifts.reshape(-1, d, d))
+    """Shifts of the cell covariances of a class, weighted by their precision.
+
+    Each environment is compared with the mean of those before it: independent contrasts with the
+    same sum of squares as the deviations from the mean of all, and one matrix fewer per class.
+    """
+    scatter, d = moments.cell_scatter, moments.n_features
+    picked = range(len(scatter)) if classes is None else classes
+    compared = [(k, np.flatnonzero(moments.cell_dof[k])) for k in picked]
+    # A class seen once has nothing to compare; that there is no shift is a shift of zero.
+    found = np.zeros((max(1, sum(max(0, len(cells) - 1) for _, cells in compared)), d, d))
+    rest = iter(found)
+    for k, cells in compared:
+        mean, seen = np.zeros((d, d)), 0.0
+        for e in cells:
+            dof = moments.cell_dof[k, e]
+            difference = np.divide(scatter[k, e], dof, out=next(rest) if seen else None)
+            difference -= mean
+            share = dof / (seen + dof)
+            mean += share * difference
+            difference *= np.sqrt(seen * share / 2)
+            seen += dof
+    return Shifts(np.zeros((0, d)), found)
 
 
 def joint_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
