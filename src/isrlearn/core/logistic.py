@@ -15,7 +15,7 @@ Metric = tuple[NDArray, NDArray, float]
 Root = Callable[[NDArray], NDArray]
 
 #: Coordinates up to which all eigenvectors precondition the solver; beyond, this many of them.
-_FULL, _LEADING = 512, 128
+_FULL, _LEADING = 512, 256
 #: Curvature, as a share of the largest, below which a direction stays as it is.
 _NEGLIGIBLE = 1e-13
 

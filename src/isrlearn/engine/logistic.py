@@ -16,12 +16,12 @@ from isrlearn.core.whiten import Coordinates
 from isrlearn.engine.rows import row_blocks
 
 #: Bytes of a block of float64 rows: it stays in the cache between its two products.
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 4 << 20
 #: Largest number of bytes of rows in the head's coordinates that are kept in memory.
 _COPY_BYTES = 1 << 28
 #: Number of classes from which, if they outnumber the coordinates, each has its own preconditioner,
 #: and the gradient norm at which these are computed.
-_MANY_CLASSES, _NEAR = 32, 0.1
+_MANY_CLASSES, _NEAR = 32, 0.03
 #: Steps that L-BFGS remembers, and coefficients × steps that then follow gradients alone.
 _MEMORY, _POLISH = 30, 4000
 #: Gradient norm below which a fit counts as converged.
@@ -121,11 +121,10 @@ class LogisticLoss:
         return found
 
 
-def _blocks(
-    X: Any, width: int, coordinates: Callable[[NDArray], NDArray] | None
-) -> Iterator[tuple[slice, NDArray]]:
-    """Blocks of rows in the coordinates, for work on as many as `width` numbers per row."""
-    for rows, block in row_blocks(X, max(64, _BLOCK_BYTES // (8 * max(X.shape[1], width)))):
+def _blocks(X: Any, width: int, coordinates: Any) -> Iterator[tuple[slice, NDArray]]:
+    """Blocks of rows in the coordinates, for repeated work on `width` numbers per row."""
+    step = max(64, _BLOCK_BYTES // (8 * max(X.shape[1], 4 * width)))
+    for rows, block in row_blocks(X, step):
         # In float64 whatever the rows' type: large terms cancel in the gradient.
         Z = np.ascontiguousarray(block, dtype=np.float64)
         yield rows, Z if coordinates is None else coordinates(Z)
@@ -231,10 +230,8 @@ def _check(X: Any, codes: NDArray, weight: NDArray | None, n_classes: int, penal
             raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows")
     low, high = codes.min(initial=0), codes.max(initial=0)
     if n_classes < 2 or low < 0 or high >= n_classes:
-        raise ValueError(
-            f"codes must lie in 0, …, {max(n_classes, 2) - 1} for {n_classes} classes; they run "
-            f"from {low} to {high}"
-        )
+        legal = f"0, …, {max(n_classes, 2) - 1} for {n_classes} classes"
+        raise ValueError(f"codes must lie in {legal}; they run from {low} to {high}")
     if not penalty >= 0:
         raise ValueError(f"penalty must not be negative; got {penalty}")
 
@@ -272,9 +269,8 @@ def minimise(
     W[:, p] = prior[1:] - prior[:1] if m == 1 else prior - prior.mean()
     if start is not None:
         if start.coef.shape != (m, p):
-            raise ValueError(
-                f"start has coefficients of shape {start.coef.shape}; this problem needs {(m, p)}"
-            )
+            shapes = f"{start.coef.shape}; this problem needs {(m, p)}"
+            raise ValueError(f"start has coefficients of shape {shapes}")
         W = np.column_stack([start.coef, start.intercept])
     passes = 0
 
@@ -286,8 +282,7 @@ def minimise(
         value += 0.5 * float((ridge * W * W).sum())
         return value / total, (np.column_stack([by_coef, by_intercept]) + ridge * W) / total
 
-    unit = (np.zeros((p, 0)), np.zeros(0), total)
-    root = common_root(share, total, penalty, unit if metric is None else metric)
+    root = common_root(share, total, penalty, metric or (np.zeros((p, 0)), np.zeros(0), total))
     if hasattr(loss, "class_curvature") and m >= max(p, _MANY_CLASSES):
         W, _ = _descend(objective, W, root, _NEAR, max_passes)
         root = class_roots((loss.class_curvature(W[:, :p], W[:, p]) + np.diag(ridge)) / total)
@@ -308,7 +303,8 @@ def _descend(
     """Where L-BFGS ends in coordinates of unit curvature, and the norm of the gradient there."""
     value, gradient = objective(start)
     origin = value, root(gradient).ravel()
-    unit, passes = float(np.linalg.norm(origin[1])), 1
+    unit = norm = float(np.linalg.norm(origin[1]))
+    passes = 1
     if unit <= tol:
         return start, unit
 
@@ -317,33 +313,38 @@ def _descend(
 
     def at(u: NDArray) -> tuple[float, NDArray]:
         """The objective in units in which the first step of L-BFGS, of length one, is Newton's."""
-        nonlocal passes
+        nonlocal passes, norm
         value, gradient = origin
         if u.any():
             passes += 1
             value, gradient = objective(moved(u))
             gradient = root(gradient).ravel()
+        norm = float(np.linalg.norm(gradient))
         return (value - origin[0]) / unit**2, gradient / unit
 
-    options: dict[str, Any] = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes}
+    def stop(_: NDArray) -> None:
+        if norm <= tol:
+            raise StopIteration
+
+    options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes, "gtol": 0.0}
     options["ftol"] = np.finfo(float).eps * value / unit**2  # the difference is a rounding error
-    options["gtol"] = tol / np.sqrt(start.size) / unit
-    theta = np.zeros(start.size)
-    found = optimize.minimize(at, theta, jac=True, method="L-BFGS-B", options=options)
+    found = optimize.minimize(
+        at, np.zeros(start.size), jac=True, method="L-BFGS-B", callback=stop, options=options
+    )
     u, gradient, inverse = found.x, found.jac, found.hess_inv
-    norm, best = unit * float(np.linalg.norm(gradient)), u
+    best, least = u, unit * float(np.linalg.norm(gradient))
     # Where values of the loss differ by rounding only, gradients are accurate: use them alone.
     steps = min(max(_POLISH // u.size, 10), 100)  # each gains less with many coefficients
-    for _ in range(steps if norm < _CONVERGED else 0):
-        if norm <= tol or passes >= max_passes:
+    for _ in range(steps if least < _CONVERGED else 0):
+        if least <= tol or passes >= max_passes:
             break
         step = -(inverse @ gradient)
         after = at(u + step)[1]
         change = after - gradient
         u, gradient = u + step, after
-        if unit * np.linalg.norm(after) < norm:
-            best, norm = u, unit * float(np.linalg.norm(after))
+        if norm < least:
+            best, least = u, norm
         if change @ step > 0:
             pairs = np.vstack([inverse.sk, step]), np.vstack([inverse.yk, change])
             inverse = optimize.LbfgsInvHessProduct(*pairs)
-    return moved(best), norm
+    return moved(best), least
