@@ -376,3 +376,16 @@ def test_files_of_other_kinds(tmp_path):
         isrlearn.load(tmp_path / "empty")
     with pytest.raises(IsADirectoryError):
         isrlearn.load(tmp_path)
+
+
+def test_a_small_file_takes_little_memory(saved, outcome):
+    """A megabyte of JSON whose labels would take gigabytes as arrays of text."""
+    header, data = parts(saved[0])
+    arrays, record = arrays_of(header, data), record_of(header)
+    labels = {"labels": ["str", ["a" * 500_000, *map(str, range(50_000))]]}
+    fitted = record["state"]["fitted"]
+    fitted["classes_"] = fitted["environments_"] = labels
+    fitted["moments_"]["value"][1] |= {"classes": labels, "environments": labels}
+    content = signed(arrays, json.dumps(record))
+    assert len(content) < 5 * MEGABYTE
+    assert outcome(content) == "error"  # which also checks the memory

@@ -350,11 +350,11 @@ class TestIndexColumns:
         frame.to_csv(tmp_path / "t.csv")
         table = read_table(tmp_path / "t.csv", label="y", environment="e")
         assert table.feature_names == sample.names
-        assert table.notes == ("column '' is an index and was left out",)
+        assert table.notes == ("'' is an index and was left out",)
         pd.read_csv(tmp_path / "t.csv").to_csv(tmp_path / "t.csv", index=False)
         table = read_table(tmp_path / "t.csv", label="y", environment="e")
         assert table.feature_names == sample.names
-        assert table.notes == ("column 'Unnamed: 0' is an index and was left out",)
+        assert table.notes == ("'Unnamed: 0' is an index and was left out",)
         assert read_table(tmp_path / "t.csv", features="[fU]*").feature_names == sample.names
         chosen = read_table(tmp_path / "t.csv", features="Unnamed: 0,f0")
         assert chosen.feature_names == ("Unnamed: 0", "f0")
@@ -368,7 +368,7 @@ class TestIndexColumns:
         table = read_table(tmp_path / "t.parquet", environment="e", **options)
         assert table.feature_names == sample.names
         column = name or "__index_level_0__"
-        assert table.notes == (f"column {column!r} is an index and was left out",)
+        assert table.notes == (f"{column!r} is an index and was left out",)
         by = read_table(tmp_path / "t.parquet", environment=column, features="f*", **options)
         assert by.environments.tolist() == frame.index.tolist()
 

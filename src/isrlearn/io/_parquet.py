@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from isrlearn.io._formats import (
 from isrlearn.io._labels import label_array
 from isrlearn.io.errors import TableError, optional, reading, shown
 
-#: Limits on what a damaged footer can make the parser allocate.
+#: Limit on what a damaged footer can make the parser allocate.
 _THRIFT_LIMIT = 1 << 26
 #: Numbers in a batch of rows that is decoded at a time.
 _BATCH = 1 << 20
@@ -39,8 +38,9 @@ def open_parquet(path: Path) -> Source:
     """A Parquet file; a column "v" of lists of length m gives the columns v_0, …, v_(m-1)."""
     table = _ParquetFile(path)
     columns = tuple(table.owner)
-    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    index = tuple(name for name in columns if name in index or INDEX.fullmatch(name))
+    known = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    known = {name for name in known if isinstance(name, str)}
+    index = tuple(name for name in columns if name in known or INDEX.fullmatch(name))
     return Source(path, columns, columns, table.read, table.groups, index=index)
 
 
@@ -56,25 +56,21 @@ class _ParquetFile:
                 raise TableError("the table has no rows")
             widths = {field.name: self._width(file, field) for field in self.schema}
         self.groups = {v: numbered(f"{v}_", m) for v, m in widths.items() if m is not None}
-        #: Our columns of each column of the file, and the column of the file of each of ours.
-        self.names = {column: self.groups.get(column, (column,)) for column in widths}
-        self.owner = column_owners(self.names)
+        #: The column of the file that each of our columns comes from.
+        self.owner = column_owners({v: self.groups.get(v, (v,)) for v in widths})
 
     def open(self, **options: Any) -> Any:
         """The file for pyarrow, with limits on what it may allocate."""
+        limits = ("thrift_string_size_limit", "thrift_container_size_limit")
         return pyarrow().parquet.ParquetFile(
-            self.path,
-            thrift_string_size_limit=_THRIFT_LIMIT,
-            thrift_container_size_limit=_THRIFT_LIMIT,
-            **options,
+            self.path, **dict.fromkeys(limits, _THRIFT_LIMIT), **options
         )
 
     def _width(self, file: Any, field: Any) -> int | None:
         """Length of the lists of a column; None if it does not hold lists."""
-        kind = field.type
-        if self._types.is_fixed_size_list(kind):
-            width = int(kind.list_size)
-        elif self._types.is_list(kind) or self._types.is_large_list(kind):
+        if self._types.is_fixed_size_list(field.type):
+            width = int(field.type.list_size)
+        elif self._types.is_list(field.type) or self._types.is_large_list(field.type):
             # Most writers do not store the length of lists; all must be as long as the first.
             batch = next(file.iter_batches(batch_size=1, columns=[field.name]))
             width = len(batch.column(0)[0].as_py() or [])
@@ -113,9 +109,9 @@ class _ParquetFile:
 
     def numbers(self, array: Any, column: str, before: int = 0) -> NDArray:
         """Values of some rows of a column (n, m); the first row has the number `before`."""
-        types, width = self._types, len(self.names[column])
+        types, width = self._types, len(self.groups.get(column, (column,)))
         if column in self.groups:
-            lengths = array.value_lengths().to_numpy(zero_copy_only=False)
+            lengths = array.value_lengths().fill_null(-1).to_numpy(zero_copy_only=False)
             missing = array.is_null().to_numpy(zero_copy_only=False)
             for row in np.flatnonzero((lengths != width) | missing)[:1].tolist():
                 raise TableError(
@@ -158,15 +154,15 @@ class ParquetRows(Rows):
 
     def __init__(self, path: Path, features: Sequence[str]) -> None:
         self._table, self.feature_names = _ParquetFile(path), tuple(features)
-        self._columns = list(dict.fromkeys(self._table.owner[name] for name in features))
-        found = chain(*(self._table.names[column] for column in self._columns))
+        owner = self._table.owner
+        self._columns = list(dict.fromkeys(owner[name] for name in features))
+        found = [name for c in self._columns for name in self._table.groups.get(c, (c,))]
         place = {name: i for i, name in enumerate(found)}
-        picked = [place[name] for name in features]
-        self._picked: Any = slice(None) if picked == [*range(len(place))] else picked
+        self._picked = [place[name] for name in features]
         self.dtype = self._table.dtype(self._columns)
         self.shape = self._table.n_rows, len(features)
-        self._batches: Iterator[Any] = iter(())
-        self._batch: Any = None  # the rest of the last one
+        self._blocks: Iterator[NDArray] = iter(())
+        self._rest: Any = ()
         self._next = -1
 
     def __reduce__(self) -> Any:
@@ -179,27 +175,22 @@ class ParquetRows(Rows):
         out = np.empty((max(0, stop - start), self.shape[1]), dtype=self.dtype)
         with reading(self._table.path):
             if start != self._next:
-                self._batches, self._batch = self._from(start), None
+                self._blocks, self._rest = self._from(start), ()
             done, self._next = 0, -1  # an error leaves no place to continue from
             while done < len(out):
-                batch = self._batch or next(self._batches, None)
-                if batch is None:
+                block = self._rest if len(self._rest) else next(self._blocks, None)
+                if block is None:
                     raise TableError("it holds fewer rows than it says")
-                part = out[done : done + len(batch)]
-                used = batch.slice(0, len(part))
-                columns = [
-                    self._table.numbers(used.column(c), c, start + done) for c in self._columns
-                ]
-                part[:] = np.hstack(columns)[:, self._picked]
-                self._batch = batch.slice(len(part))
+                part = out[done : done + len(block)]
+                part[:], self._rest = block[: len(part)], block[len(part) :]
                 done += len(part)
         self._next = start + done
         if self._next == len(self):
-            self._batches, self._next = iter(()), -1  # closes the file
+            self._blocks, self._next = iter(()), -1  # closes the file
         return out
 
-    def _from(self, start: int) -> Iterator[Any]:
-        """Record batches of the columns, from a row on."""
+    def _from(self, start: int) -> Iterator[NDArray]:
+        """Blocks of consecutive rows, from a row on."""
         with self._table.open() as file:
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             group = int(np.searchsorted(np.cumsum(sizes), start, side="right"))
@@ -211,6 +202,8 @@ class ParquetRows(Rows):
                 use_threads=False,
             ):
                 skipped = min(max(0, start - before), len(batch))
+                before += skipped
+                batch = batch.slice(skipped)
+                values = [self._table.numbers(batch.column(c), c, before) for c in self._columns]
                 before += len(batch)
-                if skipped < len(batch):
-                    yield batch.slice(skipped)
+                yield np.hstack(values)[:, self._picked].astype(self.dtype, copy=False)

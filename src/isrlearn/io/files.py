@@ -115,26 +115,10 @@ def check_output(
 ) -> None:
     """Raise unless a file may be written, and replaces nothing that the user could miss.
 
-    An input is never replaced, whatever the spelling of its path, nor by way of a link. Another
-    existing file is replaced if it is of the same kind, or with `force`.
-
-    Parameters
-    ----------
-    path : path
-        The file to write; devices and pipes are always accepted.
-    inputs : iterable of paths
-        Files and folders that the same command reads.
-    kind : {"model", "predictions", "report", "export"}, optional
-        What will be written. Default: any other file, which replaces none without `force`.
-    force : bool, default=False
-        Accept an existing file of any kind.
-
-    Raises
-    ------
-    OutputError
-        If the file is an input or of another kind.
-    OSError
-        If it cannot be written to.
+    An `OutputError` protects the files and folders that the same command reads, whatever the
+    spelling of their paths, also from links to them; and any existing file, unless it is of the
+    same kind ("model", "predictions", "report" or "export") or with `force`. An OSError means
+    that nothing can be written. Devices and pipes are always accepted.
 
     Examples
     --------

@@ -173,11 +173,10 @@ def read_table(
     y, environments = (found.get(str(name)) for name in (label, environment))
     if y is not None and (task == "regression" or (task == "auto" and looks_continuous(y))):
         y = _target(y, holder.path)
-    names = tuple(chosen)
-    notes: list[str] = []
+    names, notes = tuple(chosen), []
     if features is None or isinstance(features, str):  # chosen now, not for a model that has them
-        left_out = [name for name in source.index if name not in (*names, label, environment)]
-        notes = [f"column {shown(name)} is an index and was left out" for name in left_out]
+        left_out = sorted({*source.index} - {*names, label, environment})
+        notes = [f"{listed(left_out)} is an index and was left out"] if left_out else []
         notes += [] if stream else suspects(X, names, y, environments)
     return Table(Path(path), X, names, source.named, y, environments, tuple(notes))
 
@@ -199,9 +198,9 @@ def looks_continuous(labels: NDArray) -> bool:
 
 
 def _target(labels: NDArray, path: Path) -> NDArray:
-    """Labels as numbers."""
+    """Labels as finite numbers."""
     for value in encode(labels)[0].tolist():
-        if not isinstance(value, int | float) and not is_float(value):
+        if not is_float(str(value)) or not np.isfinite(float(value)):
             raise TableError(f"{path}: a regression needs numbers as labels; got {shown(value)}")
     return labels if labels.dtype.kind in "biuf" else labels.astype(float)
 
@@ -269,7 +268,8 @@ def _features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> li
     if wanted is None:
         if not source.features:
             raise TableError(f"choose the array that holds the features: {listed(source.groups)}")
-        chosen = [name for name in source.features if name not in (*reserved, *source.index)]
+        skipped = {*reserved, *source.index}
+        chosen = [name for name in source.features if name not in skipped]
     elif isinstance(wanted, str):
         # A name may contain a comma.
         tokens = [wanted] if wanted in source.columns else map(str.strip, wanted.split(","))
@@ -310,7 +310,8 @@ def _expanded(source: Source, token: str, reserved: Sequence[str | None]) -> lis
         names = _range(source, *token.split(":", 1))
     else:
         names = _required(source, [token], "feature")
-    return [name for name in names if name == token or name not in (*reserved, *source.index)]
+    skipped = {*reserved, *source.index} - {token}
+    return [name for name in names if name not in skipped]
 
 
 def _range(source: Source, first: str, last: str) -> Sequence[str]:
