@@ -122,7 +122,7 @@ def measured_moments(path: str, repeats: int) -> None:
 
 
 def alone(path: Path, repeats: int, threads: int | None) -> float:
-    """Processor seconds of one process, with so many BLAS threads or as many as cores."""
+    """Processor seconds of one process, with this many BLAS threads, or one per core."""
     run = subprocess.run(
         [sys.executable, "-c", f"import scale; scale.measured_moments({str(path)!r}, {repeats})"],
         capture_output=True,

@@ -36,7 +36,7 @@ def test_a_drawing(waterbirds_folder, tmp_path, capsys):
     assert out.read_bytes().startswith(b"\x89PNG")
     assert str(out) in capsys.readouterr().out
     assert run([*arguments, "--out", str(out)]) == 2
-    assert "this file exists already; replace it by --force" in capsys.readouterr().err
+    assert "this file exists already; use --force to replace it" in capsys.readouterr().err
     assert run([*arguments, "--out", str(out), "--force"]) == 0
     assert run(["datasets", "show", "no-such", "--out", str(out), "--force"]) == 2
     assert "there is no data set 'no-such'" in capsys.readouterr().err

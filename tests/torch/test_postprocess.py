@@ -329,7 +329,7 @@ class TestLayersThatCannotBeReplaced:
         with pytest.raises(ValueError, match="a part of the linear layer 'fc': name that one"):
             postprocess(model, loader(samples()), "fc.base_layer")
         del model.fc.in_features  # an adapter that does not say what it is
-        with pytest.raises(ValueError, match=r"does not decide by .* 'fc.base_layer': \d+ of 50"):
+        with pytest.raises(ValueError, match=r"'fc.base_layer' do not determine .* \d+ of 50"):
             postprocess(model, loader(samples()), "fc.base_layer", n_spurious=1)
 
     def test_that_take_other_inputs(self, samples, loader):

@@ -73,7 +73,7 @@ def cli(settings: dict[str, Any], debug: bool) -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command like Ctrl-C: no half file is left."""
+    """SIGTERM, which ends a command like Ctrl-C: no partial file is left."""
 
 
 @contextmanager

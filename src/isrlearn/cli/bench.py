@@ -83,7 +83,7 @@ PARTIAL = (
 )
 REAL = (
     _count("--seeds", None, "Seeds of the networks."),
-    option("--full", is_flag=True, help="The paper's sizes; for a machine with a GPU."),
+    option("--full", is_flag=True, help="Use the paper's sizes, on a machine with a GPU."),
     option("--trained-with", callback=_names, help="Objectives, separated by commas."),
     METHODS,
     option("--cache", type=FOLDER, help="Folder of trained features. [default: OUT/features]"),
@@ -173,7 +173,7 @@ def _check_folder(folder: Path) -> None:
     known = any((folder / name).is_file() for name in _MARKS)
     if folder.is_dir() and any(folder.iterdir()) and not known and not forced():
         raise click.UsageError(
-            f"{folder} holds other files than results of isr bench; choose another folder, or "
+            f"{folder} holds files other than results of isr bench; choose another folder, or "
             "replace files of the same name with --force"
         )
 
@@ -204,7 +204,7 @@ def _command_line() -> str:
 def theory(
     spurious: Sequence[int], classes: Sequence[int], repeats: int, out: Path | None
 ) -> Result:
-    """Environments each algorithm needs, measured with exact moments, beside the bound.
+    """Environments that each algorithm needs, and its bound.
 
     Example: isr bench theory --spurious 5 --classes 2:7 --json
     """

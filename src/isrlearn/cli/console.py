@@ -43,7 +43,7 @@ class Command(click.Command):
 
     def __init__(self, name: str | None, *, params: list[click.Parameter], **more: Any) -> None:
         as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
-        text = "Replace an output that exists, whatever it is."
+        text = "Replace existing outputs of any kind."
         force = click.Option(["--force"], is_flag=True, help=text)
         writes = any(isinstance(each.type, Output) for each in params)
         super().__init__(name, params=[*params, *[force] * writes, as_json], **more)
@@ -113,7 +113,7 @@ def show_notes(table: DataTable) -> None:
 
 
 def say(text: str) -> None:
-    """Write a line to standard error, if there is anybody to read it."""
+    """Write a line to standard error, unless it is closed."""
     with suppress(OSError):
         click.echo(printable(text), err=True)
 

@@ -113,7 +113,7 @@ def write_dataset(
 ) -> dict[str, Path]:
     """Paths of the training, validation and test tables of a data set, now written.
 
-    Tables that exist are replaced with `force` only.
+    Existing tables are replaced only with `force`.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def fetch(name: str, data: Path | None) -> Result:
 @click.option("--data", type=FOLDER, help="Folder of a data set that you downloaded.")
 @SEED
 def show_samples(name: str, out: Path | None, data: Path | None, seed: int) -> Result:
-    """Plot samples by class and environment, training beside test.
+    """Plot training and test samples by class and environment.
 
     Example: isr datasets show mc-cmnist --out mc-cmnist.png
     """

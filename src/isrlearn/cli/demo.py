@@ -32,7 +32,7 @@ def demo(seed: int, repeat: int) -> Result:
     """Watch ISR fix a classifier that learned a shortcut.
 
     The images are scikit-learn's handwritten digits, odd against even, on paper of two colours.
-    The colour depends on the class in the training images and on nothing in the test images.
+    The colour depends on the class in the training images and is random in the test images.
 
     Example: isr demo --seed 1
     """

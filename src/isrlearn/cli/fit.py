@@ -48,7 +48,7 @@ SETTINGS = tables.options(
     option("--scale", type=float, help="Share of these directions to keep, 0 to 1. [default: 0]"),
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
     option("--variant", type=Choice(["pooled", "paper"]), help="[default: pooled]"),
-    option("--head", type=Choice(["logistic", "lda", "ridge"]), help="[default: logistic, ridge]"),
+    option("--head", type=Choice(["logistic", "lda", "ridge"]), help="[default: logistic or ridge]"),
     option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 1]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
     option("--weights", type=WEIGHTS, help="Give every class, or every group, the same weight."),

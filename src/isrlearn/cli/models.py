@@ -48,7 +48,7 @@ def predict(model: Path, table: Path, features: str | None, out: Path) -> Result
 @tables.MODEL
 @tables.TABLE
 @tables.MODEL_COLUMNS
-@click.option("--baseline", type=tables.FILE, metavar="TRAIN", help="Compare with no removal.")
+@click.option("--baseline", type=tables.FILE, metavar="TRAIN", help="Compare with nothing removed.")
 @click.option("--metric", type=click.Choice(["accuracy", "rmse", "r2"]))
 def evaluate(
     model: Path, table: Path, baseline: Path | None, metric: str | None, **columns: Any
@@ -143,8 +143,8 @@ def _listed(pairs: Mapping[str, Any], separator: str) -> str:
 def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
     """Write a model as one affine map for other programs.
 
-    ONNX gets a Gemm, a softmax and the class names; torch the state of an nn.Linear; NumPy the
-    arrays coef and intercept.
+    The ONNX file holds a Gemm, a softmax and the class names; the torch file the state of an
+    nn.Linear; the NumPy file the arrays coef and intercept.
 
     Example: isr export model.isr --to onnx --out model.onnx
     """
@@ -157,15 +157,15 @@ def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
 @click.command(cls=Command)
 @tables.MODEL
 @tables.TABLE
-@click.option("--train", type=tables.FILE, metavar="TRAIN", help="Compare with no removal.")
+@click.option("--train", type=tables.FILE, metavar="TRAIN", help="Compare with nothing removed.")
 @tables.MODEL_COLUMNS
 @tables.out("report", "Page to write, such as report.html.")
 def report(model: Path, table: Path, train: Path | None, out: Path, **columns: Any) -> Result:
     """Write a page that shows what a model gained, and why.
 
     The model is scored on the table: by cross-validation if it was fitted on that table,
-    otherwise directly, beside the same head with nothing removed if --train is given. The page is
-    one file that needs no network.
+    otherwise directly, and with --train compared with the same head with nothing removed. The page
+    is one file that needs no network.
 
     Example: isr report model.isr test.csv --train train.csv --out report.html
     """
@@ -216,7 +216,7 @@ def report_on(
     chosen = held_out is None and by not in (None, "validation table")
     found = make_report(model.estimator, train, held_out, chosen=chosen, sources=sources)
     scores, after = tables.stored(model, "metrics").get("validation"), found.evidence.after
-    # The scores stored for the table that chose the settings tell whether this is that table.
+    # The scores stored for the table that chose the settings show whether this is that table.
     known = isinstance(scores, dict) and (scores.get("n"), scores.get("worst"))
     if by == "validation table" and known == (after.n, after.worst):
         found = replace(found, evidence=replace(found.evidence, kind="validation"))

@@ -1,4 +1,4 @@
-"""A page of samples: what each class looks like in each environment, training beside test."""
+"""A page of training and test samples of each class in each environment."""
 
 from __future__ import annotations
 

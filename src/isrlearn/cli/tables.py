@@ -69,7 +69,7 @@ def columns(features: Callable[[Any], Any], *, required: bool) -> Callable[[Any]
             ("environment", "Column of environments, or a .npy file."),
         )
     )
-    labels = click.option("--labels", type=FILE, help="Another table, with label and environment.")
+    labels = click.option("--labels", type=FILE, help="Table of labels and environments.")
     return options(*named, features, labels)
 
 
@@ -88,7 +88,7 @@ def forced() -> bool:
 
 
 def check_outputs(context: click.Context) -> None:
-    """Raise now if an output cannot be written, or would replace what the user could miss."""
+    """Raise now if an output cannot be written, or would replace a file of another kind."""
     from isrlearn.io import OutputError
     from isrlearn.io.files import check_output
     from isrlearn.io.tables import label_files
@@ -125,7 +125,7 @@ def table_like(
         if name.endswith(".npy"):
             raise TableError(
                 f"{path}: {name} belongs to {train.path}; with a second table, labels and "
-                "environments must be columns, or in a table beside it"
+                "environments must be columns, or in a table next to it"
             )
     return read_table(
         path, label=label, environment=environment, features=train.feature_names, task=task

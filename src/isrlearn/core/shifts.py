@@ -72,8 +72,8 @@ class Shifts:
         best = self._held(N)
         for _ in range(_MAX_SWEEPS):
             half = np.sqrt(2.0) * (self.covariances @ N)  # (a, p, r)
-            slope = np.hstack([self.means.T, *half])
-            candidate = np.linalg.svd(slope, full_matrices=False)[0][:, :rank]
+            gradient = np.hstack([self.means.T, *half])
+            candidate = np.linalg.svd(gradient, full_matrices=False)[0][:, :rank]
             held = self._held(candidate)
             if held <= best * (1 + 1e-12):
                 break

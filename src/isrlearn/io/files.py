@@ -113,7 +113,7 @@ def check_output(
     *,
     force: bool = False,
 ) -> None:
-    """Raise unless a file may be written, and replaces nothing that the user could miss.
+    """Raise unless a file may be written, and replaces no input and no file of another kind.
 
     An `OutputError` protects the files and folders that the same command reads, whatever the
     spelling of their paths, also from links to them; and any existing file, unless it is of the
@@ -136,7 +136,7 @@ def check_output(
             raise OutputError(f"{name}: this {what} an input of the same command; choose another")
     if not force and not _is_ours(target, kind):
         what = f"a file that is not a {kind} of isrlearn" if kind else "this file"
-        raise OutputError(f"{os.fspath(path)}: {what} exists already; replace it by --force")
+        raise OutputError(f"{os.fspath(path)}: {what} exists already; use --force to replace it")
 
 
 def _is_ours(path: Path, kind: str | None) -> bool:

@@ -78,7 +78,7 @@ def captured(model: nn.Module, layer: str) -> Iterator[Callable[[int], Tensor]]:
 
 @contextmanager
 def deciding(model: nn.Module, layer: str) -> Iterator[None]:
-    """A context in which the model must decide by the outputs of a layer.
+    """A context that checks that the outputs of a layer determine those of the model.
 
     What follows the layer may be a softmax, but not, for example, a sum with another layer.
     """
@@ -100,8 +100,8 @@ def deciding(model: nn.Module, layer: str) -> Iterator[None]:
         wrong = int(((a > 0.01 * logits.abs().max()) & (b < 0)).any(dim=1).sum())
         if wrong:
             raise ValueError(
-                f"the network does not decide by the outputs of layer {layer!r}: {wrong} of "
-                f"{len(logits)} samples differ, because an adapter adds to them, for example. "
+                f"the outputs of layer {layer!r} do not determine the prediction of {wrong} of "
+                f"{len(logits)} samples, for example because an adapter adds to them. "
                 "Merge it into the layer, or name the layer that computes the network's outputs"
             )
 
