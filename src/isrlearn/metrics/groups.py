@@ -123,6 +123,16 @@ def check_pair(true: NDArray, predicted: NDArray, name: str) -> None:
         )
 
 
+def cluster_codes(clusters: ArrayLike | None, n: int) -> NDArray[np.intp] | None:
+    """The cluster of each of n rows as a number."""
+    if clusters is None:
+        return None
+    codes = encode(clusters)[1]
+    if codes.shape != (n,) or codes.min() < 0:
+        raise ValueError(f"clusters must have a name for each of the {n} rows")
+    return codes
+
+
 def aligned(rows: Sequence[Sequence[Any]], sides: str) -> list[str]:
     """Lines of a table whose columns are aligned to the sides given, "<" or ">" for each."""
     widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
@@ -154,26 +164,31 @@ class Score(NamedTuple):
     high: float
 
 
-def accuracy(y_true: NDArray, y_pred: NDArray, level: float) -> Score:
+def accuracy(y_true: NDArray, y_pred: NDArray, level: float, cluster: NDArray | None) -> Score:
     """Share of correct predictions, with Clopper and Pearson's exact interval."""
     # Wilson's interval is shorter but fails in the tails, which many groups at once reach. The
     # formula of scipy.stats.binomtest(...).proportion_ci, which computes a p-value first and so
     # takes a hundred times longer.
-    n, tail = len(y_true), (1 - level) / 2
-    right = int(np.count_nonzero(y_true == y_pred))
-    low = float(betaincinv(right, n - right + 1, tail)) if right else 0.0
-    high = 1 - float(betaincinv(n - right, right + 1, tail)) if right < n else 1.0
-    return Score(right / n, low, high)
+    right, tail = y_true == y_pred, (1 - level) / 2
+    share, n = int(np.count_nonzero(right)) / len(right), float(len(right))
+    if cluster is not None:
+        # Korn and Graubard: the number of independent rows that would be as informative.
+        error, m = _standard_error(right.astype(float), cluster)
+        few = share * (1 - share) / error**2 if error > 0 else m
+        n = min(n, few * (stdtrit(n - 1, tail) / stdtrit(m - 1, tail)) ** 2 if m > 1 else 1.0)
+    low = float(betaincinv(share * n, n - share * n + 1, tail)) if share > 0 else 0.0
+    high = 1 - float(betaincinv(n - share * n, share * n + 1, tail)) if share < 1 else 1.0
+    return Score(share, low, high)
 
 
-def rmse(y_true: NDArray, y_pred: NDArray, level: float) -> Score:
+def rmse(y_true: NDArray, y_pred: NDArray, level: float, cluster: NDArray | None) -> Score:
     """Root mean squared error, with a delta-method interval on the logarithm."""
     squared = np.square(y_true - y_pred)
     mse = float(squared.mean())
-    return Score(*np.sqrt([mse, *_log_interval(mse, squared, level)]).tolist())
+    return Score(*np.sqrt([mse, *_log_interval(mse, squared, level, cluster)]).tolist())
 
 
-def r2(y_true: NDArray, y_pred: NDArray, level: float) -> Score:
+def r2(y_true: NDArray, y_pred: NDArray, level: float, cluster: NDArray | None) -> Score:
     """Coefficient of determination, with a delta-method interval on log(1 − R²)."""
     squared = np.square(y_true - y_pred)
     deviation = np.square(y_true - y_true.mean())
@@ -187,23 +202,34 @@ def r2(y_true: NDArray, y_pred: NDArray, level: float) -> Score:
     unexplained = mse / variance
     # The influence of a row on log(mse / variance) is squared/mse − deviation/variance;
     # multiplied by the ratio it fits the same interval as the mean square above.
-    low, high = _log_interval(unexplained, (squared - unexplained * deviation) / variance, level)
+    influence = (squared - unexplained * deviation) / variance
+    low, high = _log_interval(unexplained, influence, level, cluster)
     return Score(1 - unexplained, 1 - high, 1 - low)
 
 
-def _log_interval(value: float, influence: NDArray, level: float) -> tuple[float, float]:
+def _log_interval(
+    value: float, influence: NDArray, level: float, cluster: NDArray | None
+) -> tuple[float, float]:
     """Interval for a positive mean-like `value` from the influence of each row on it."""
     # The residuals may have any distribution; n must be large enough for the mean of their squares
     # to be about normal. The logarithm removes most of its skewness and keeps the interval
     # positive; Student's quantile widens the interval where n is small.
-    n = len(influence)
+    error, n = _standard_error(influence, cluster)
     if n < 2:
         return 0.0, float("inf")
     if value == 0:
         return 0.0, 0.0
-    error = float(influence.std(ddof=1)) / (np.sqrt(n) * value)
-    factor = float(np.exp(stdtrit(n - 1, 0.5 + level / 2) * error))
+    factor = float(np.exp(stdtrit(n - 1, 0.5 + level / 2) * error / value))
     return value / factor, value * factor
+
+
+def _standard_error(values: NDArray, cluster: NDArray | None) -> tuple[float, int]:
+    """Standard error of a mean of clusters of rows, and the number of clusters."""
+    rest = values - values.mean()
+    if cluster is not None:
+        rest = np.bincount(np.unique(cluster, return_inverse=True)[1], rest)
+    n = len(rest)
+    return float(np.sqrt(np.sum(rest**2) * n / max(n - 1, 1)) / len(values)), n
 
 
 METRICS = {"accuracy": accuracy, "rmse": rmse, "r2": r2}

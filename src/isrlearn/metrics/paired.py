@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
-from isrlearn.core.labels import encode
-
-from .groups import Group, aligned, check_level, check_pair, members, vector
+from .groups import Group, aligned, check_level, check_pair, cluster_codes, members, vector
 
 #: Draws of the bootstrap that are in memory together.
 _DRAWS = 100
@@ -186,9 +184,7 @@ def paired_report(
         check_pair(true, values, name)
     rows_of = members(true, environments, metric)
     loss = np.stack([_loss(true, values, metric) for values in given], axis=1)  # (n, 2)
-    unit = None if clusters is None else encode(clusters)[1]
-    if unit is not None and (unit.shape != true.shape or unit.min() < 0):
-        raise ValueError(f"clusters must have a name for each of the {len(true)} rows")
+    unit = cluster_codes(clusters, len(true))
     score, code = _SCORES[metric], np.zeros(len(true), dtype=int)
     groups = []
     for g, (group, rows) in enumerate(rows_of.items()):

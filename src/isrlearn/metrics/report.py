@@ -19,6 +19,7 @@ from .groups import (
     check_metric,
     check_pair,
     check_train_groups,
+    cluster_codes,
     members,
     vector,
 )
@@ -177,6 +178,7 @@ def group_report(
     *,
     metric: str = "accuracy",
     train_groups: Mapping[Group, int] | None = None,
+    clusters: ArrayLike | None = None,
     level: float = 0.95,
 ) -> GroupReport:
     """Scores of every group, with sizes, confidence intervals and summaries.
@@ -196,6 +198,10 @@ def group_report(
         interval of a single row is unbounded.
     train_groups : mapping from group to int, optional
         The sizes of the training groups, from :func:`group_sizes`, for `weighted_average`.
+    clusters : array-like of shape (n,), optional
+        What rows have in common, such as their patient, speaker or video. Rows of a cluster are
+        not independent, so that the intervals are wider: those of as many independent rows as
+        would be as informative (Korn and Graubard), or with a standard error of cluster sums.
     level : float, default=0.95
         The probability that the intervals of all groups hold together, and therefore also that
         of the group which is named worst for its low score.
@@ -230,15 +236,17 @@ def group_report(
     check_level(level)
     true, pred = vector(y_true, "y_true", metric), vector(y_pred, "y_pred", metric)
     check_pair(true, pred, "y_pred")
-    rows_of = members(true, environments, metric)
+    rows_of, unit = members(true, environments, metric), cluster_codes(clusters, len(true))
     if train_groups is not None:
         check_train_groups(train_groups, rows_of)
     score, scores, alone = METRICS[metric], [], []
     together = 1 - (1 - level) / len(rows_of)
     for group, rows in rows_of.items():
         try:
-            found = score(true[rows], pred[rows], together)
-            alone.append(score(true[rows], pred[rows], level))
+            given = true[rows], pred[rows]
+            cluster = None if unit is None else unit[rows]
+            found = score(*given, together, cluster)
+            alone.append(score(*given, level, cluster))
         except ValueError as error:
             raise ValueError(f"group {group!r}: {error}") from None
         label, environment = group if metric == "accuracy" else (None, group)
@@ -248,7 +256,7 @@ def group_report(
     if metric == "rmse":
         worst = max(g.low for g in scores), max(g.high for g in alone)
     n, known = len(true), sum(g.n for g in scores)
-    overall = score(true, pred, level)
+    overall = score(true, pred, level, unit)
     return GroupReport(metric, level, tuple(scores), overall, worst, n, n - known)
 
 
