@@ -11,16 +11,18 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from scipy.sparse import issparse
+from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from isrlearn.core.labels import Cells, encode, is_missing
 from isrlearn.core.moments import Moments
-from isrlearn.engine.rows import Rows
+from isrlearn.engine.rows import Rows, SparseRows
 
 #: Types of features that are taken as they are; others are converted to the first.
 FLOATS = [np.float64, np.float32]
+_READ: dict[str, Any] = {"dtype": FLOATS, "accept_sparse": "csr"}
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -28,6 +30,15 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 class IncompleteDataError(ValueError):
     """Rows that are too few to fit on; more of them may be enough."""
+
+
+class SparseInput:
+    """Tells scikit-learn that an estimator accepts sparse rows."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
 
 
 def all_or_nothing(method: Fit) -> Fit:
@@ -167,8 +178,8 @@ def check_rows(
     """X, y, the cells of the rows and sample weights; the estimator learns its features.
 
     `target` is "classes", "numbers" or None (y is ignored). X may be `Rows` that are read block
-    by block: values that are not finite are then found when they are read. A `part` of the data
-    may have a single environment, or none that is known.
+    by block: values that are not finite are then found when they are read. Sparse rows become
+    `SparseRows`. A `part` of the data may have a single environment, or none that is known.
     """
     if isinstance(X, str | os.PathLike):
         refuse_path(X)
@@ -178,10 +189,12 @@ def check_rows(
         if target == "numbers":
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
     elif target is None:
-        X, y = validate_data(estimator, X, reset=reset, dtype=FLOATS), None
+        X, y = validate_data(estimator, X, reset=reset, **_READ), None
     else:
         numeric = target == "numbers"
-        X, y = validate_data(estimator, X, y, reset=reset, dtype=FLOATS, y_numeric=numeric)
+        X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **_READ)
+    if issparse(X):
+        X = SparseRows(X)
     if target == "classes":
         if y.dtype.kind == "O":
             check_labels(y)
@@ -205,7 +218,8 @@ def check_features(estimator: Any, X: Any) -> Any:
     if isinstance(X, Rows):
         _check_features(estimator, X, reset=False)
         return X
-    return validate_data(estimator, X, reset=False, dtype=FLOATS)
+    X = validate_data(estimator, X, reset=False, **_READ)
+    return SparseRows(X) if issparse(X) else X
 
 
 def _check_features(estimator: Any, X: Rows, *, reset: bool) -> None:

@@ -339,7 +339,7 @@ def test_a_head_without_second_moments_is_the_same(K, weighted, dtype, atol, shi
     weight = np.random.default_rng(2).uniform(0.1, 3.0, n) if weighted else None
     center = cell_moments(X, codes, codes, order=1).total[1]
     eraser = Eraser(np.zeros((80, 0)), np.zeros((80, 0)), 1.0, center)
-    deviation = np.sqrt(column_squares(X, eraser.centred) / (n - 1))
+    deviation = np.sqrt(column_squares(X, center) / (n - 1))
     coordinates = Coordinates(eraser, 1.0 / deviation)
     fit = fit_logistic(
         X, codes, n_classes=K, penalty=1 / 0.5, coordinates=coordinates, weight=weight

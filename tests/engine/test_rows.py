@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.engine import ArrayRows, cell_moments
+from isrlearn.engine import ArrayRows, cell_moments, row_blocks
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ def test_blocks_are_the_array(dtype, expected):
     source = ArrayRows(array, columns=[3, 1])
     assert source.dtype == expected
     assert source.shape == (40_000, 2)
-    blocks = list(source.blocks())
+    blocks = list(row_blocks(source))
     assert len(blocks) > 1
     np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), array[:, [3, 1]])
     assert all(block.dtype == expected for _, block in blocks)

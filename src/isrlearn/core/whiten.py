@@ -192,7 +192,7 @@ class Coordinates:
     def __call__(self, X: NDArray) -> NDArray:
         """Rows of X in these coordinates, in X's own precision."""
         if self.linear.ndim == 2:
-            return (X - self.eraser.center.astype(X.dtype)) @ self.matrix.astype(X.dtype)
+            return (X - self.eraser.center).astype(X.dtype) @ self.matrix.astype(X.dtype)
         Z = self.eraser.centred(X)
         Z *= self.linear.astype(X.dtype)
         return Z
@@ -229,19 +229,16 @@ def head_coordinates(moments: Moments, eraser: Eraser) -> Coordinates:
     if moments.ddof == 0 or count >= ROWS_PER_FEATURE * moments.n_features:
         whitened = _whitening_of(scatter / dof, np.diag(scatter) / dof, nothing=_ROUNDING)
         return Coordinates(eraser, whitened.factor)
-    return Coordinates(eraser, inverse_deviation(erased_squares(scatter, eraser), dof))
+    return standardised(eraser, np.diag(scatter), scatter @ eraser.dual, dof)
 
 
-def erased_squares(scatter: NDArray, eraser: Eraser) -> NDArray[np.float64]:
-    """Diagonal of a scatter (d, d) after the erasure; zero where nothing is left."""
+def standardised(eraser: Eraser, squares: NDArray, cross: NDArray, dof: float) -> Coordinates:
+    """Coordinates of unit variance, from the diagonal of the scatter and its product with the dual.
+
+    Columns of which the erasure leaves nothing are zero.
+    """
     basis, dual, removed = eraser.basis, eraser.dual, 1.0 - eraser.scale
-    squares, cross = np.diag(scatter), scatter @ dual
     after = squares - 2 * removed * np.einsum("ij,ij->i", cross, basis)
     after = after + removed**2 * np.einsum("ij,jk,ik->i", basis, dual.T @ cross, basis)
-    return np.where(after > squares * _NEGLIGIBLE, after, 0.0)
-
-
-def inverse_deviation(squares: NDArray, dof: float) -> NDArray[np.float64]:
-    """One over the standard deviation of each column; zero where the deviation is zero."""
-    real = squares > 0
-    return np.where(real, 1.0 / np.sqrt(np.where(real, squares, 1.0) / dof), 0.0)
+    real = after > squares * _NEGLIGIBLE
+    return Coordinates(eraser, np.where(real, np.sqrt(dof / np.where(real, after, 1.0)), 0.0))

@@ -1,15 +1,16 @@
 """How sums over rows are computed: cell moments, the logistic solver, components, row sources."""
 
-from isrlearn.engine.components import column_squares, project, row_components
+from isrlearn.engine.components import column_squares, project, row_components, scatter_times
 from isrlearn.engine.logistic import LogisticFit, LogisticLoss, fit_logistic, minimise
 from isrlearn.engine.moments import cell_moments, sum_cells
-from isrlearn.engine.rows import ArrayRows, Rows, row_blocks
+from isrlearn.engine.rows import ArrayRows, Rows, SparseRows, row_blocks
 
 __all__ = [
     "ArrayRows",
     "LogisticFit",
     "LogisticLoss",
     "Rows",
+    "SparseRows",
     "cell_moments",
     "column_squares",
     "fit_logistic",
@@ -17,5 +18,6 @@ __all__ = [
     "project",
     "row_blocks",
     "row_components",
+    "scatter_times",
     "sum_cells",
 ]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 
-from isrlearn.engine.rows import Rows, row_blocks
+from isrlearn.engine.rows import MOST, Rows, SparseRows, row_blocks
 
 #: Bytes of a block of float32 rows: it stays in the cache between its two products.
 _BLOCK_BYTES, _FEWEST = 8 << 20, 256
-#: Extra directions, gain of variance below which the passes end, largest number of passes.
-_EXTRA, _GAIN, _PASSES = 10, 1e-2, 10
+#: Rows up to which the Gram matrix of all rows is decomposed.
+_FEW_ROWS = 4096
+#: Extra directions, gain of variance below which the passes end, largest number of passes, and
+#: bytes of directions after which there is no other pass.
+_EXTRA, _GAIN, _PASSES, _MOST_BYTES = 10, 1e-2, 10, 3 << 26
 
 
 def row_components(
@@ -34,62 +37,89 @@ def row_components(
     [0.0, 1.0, 0.0]
     """
     n, d = X.shape
-    if n <= d and not isinstance(X, Rows):
-        Z = np.asarray(X[:], dtype=np.float64) - center
-        if weight is not None:
-            Z *= np.sqrt(weight)[:, None]
-        p = min(p, n)
-        values, vectors = linalg.eigh(Z @ Z.T, subset_by_index=[n - p, n - 1])
-        real = values > n * np.finfo(float).eps * values[-1]
-        return (Z.T @ (vectors[:, real] / np.sqrt(values[real])))[:, ::-1]
+    if n <= min(d, _FEW_ROWS) and (isinstance(X, SparseRows) or not isinstance(X, Rows)):
+        return _few_components(X, min(p, n), center, weight)
     if 4 * (p + _EXTRA) >= d:  # too few features for an iteration to save anything
-        return np.linalg.eigh(_scatter_times(X, np.eye(d), center, weight))[1][:, : -p - 1 : -1]
+        return np.linalg.eigh(scatter_times(X, np.eye(d), center, weight))[1][:, : -p - 1 : -1]
     # Block Krylov iteration: the best directions in the span of all the blocks so far.
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((d, p + _EXTRA)))[0]
-    basis, images = Q, np.empty((d, 0))
-    held = 0.0
+    blocks, inner, held = [Q], np.empty((0, 0)), 0.0
     for _ in range(_PASSES):
-        images = np.hstack([images, _scatter_times(X, Q, center, weight)])
-        values, vectors = np.linalg.eigh(basis.T @ images)
+        image = scatter_times(X, blocks[-1], center, weight)
+        new = np.vstack([Q.T @ image for Q in blocks])
+        inner = np.block([[inner, new[: len(inner)]], [new.T]])
+        values, vectors = np.linalg.eigh(inner)
         before, held = held, float(values[-p:].sum())
-        if held - before <= _GAIN * held or 2 * basis.shape[1] > d:
+        if held - before <= _GAIN * held or len(inner) > min(d / 2, _MOST_BYTES / 8 / d):
             break
-        Q = images[:, -Q.shape[1] :]
-        for _ in range(2):  # twice, because rounding errors remain the first time
-            Q = np.linalg.qr(Q - basis @ (basis.T @ Q))[0]
-        basis = np.hstack([basis, Q])
-    return basis @ vectors[:, : -p - 1 : -1]
+        for _ in range(2):  # twice, for what rounding left the first time
+            for Q in blocks:
+                image -= Q @ (Q.T @ image)
+            image = np.linalg.qr(image)[0]
+        blocks.append(image)
+    parts = np.split(vectors[:, : -p - 1 : -1], len(blocks))
+    return sum(Q @ part for Q, part in zip(blocks, parts, strict=True))
 
 
-def _scatter_times(X: Any, V: NDArray, center: NDArray, weight: NDArray | None) -> NDArray:
-    """Scatter of the rows about `center` times V (d, k), in one pass."""
-    total, level = np.zeros(V.shape), np.zeros(V.shape[1])
-    V = V.astype(X.dtype)
-    shift = (center @ V).astype(X.dtype)
+def _few_components(X: Any, p: int, center: NDArray, weight: NDArray | None) -> NDArray:
+    """Leading principal directions (d, p) of few rows, from the Gram matrix of all of them."""
+    n = X.shape[0]
+    root = np.ones(n) if weight is None else np.sqrt(weight)
+    if isinstance(X, SparseRows):
+        Z, rest = sparse.diags_array(root) @ X.matrix, center
+        gram = (Z @ Z.T).toarray()
+    else:
+        Z, rest = (np.asarray(X, dtype=np.float64) - center) * root[:, None], np.zeros(len(center))
+        gram = Z @ Z.T
+    cross = np.outer(root, Z @ rest)
+    gram += (rest @ rest) * np.outer(root, root) - cross - cross.T
+    values, vectors = linalg.eigh(gram, subset_by_index=[n - p, n - 1])
+    real = values > n * np.finfo(float).eps * values[-1]
+    vectors = vectors[:, real] / np.sqrt(values[real])
+    return (Z.T @ vectors - np.outer(rest, root @ vectors))[:, ::-1]
+
+
+def centred_blocks(X: Any, center: NDArray) -> Iterator[tuple[slice, Any, NDArray]]:
+    """Blocks of rows less the center, and what is still to be subtracted: that of sparse rows."""
+    if isinstance(X, SparseRows):
+        for start in range(0, len(X), MOST):
+            rows = slice(start, min(start + MOST, len(X)))
+            yield rows, X.matrix[rows], center
+        return
     for rows, block in row_blocks(X, max(_FEWEST, _BLOCK_BYTES // (4 * X.shape[1]))):
-        image = block @ V - shift
+        # In float64 first: far from the origin, float32 cannot hold the center.
+        yield rows, (block - center).astype(X.dtype), np.zeros(len(center))
+
+
+def scatter_times(X: Any, V: NDArray, center: NDArray, weight: NDArray | None) -> NDArray:
+    """Scatter of the rows about `center` times V (d, k), in one pass."""
+    total, rest, level = np.zeros(V.shape), center, np.zeros(V.shape[1])
+    for rows, block, rest in centred_blocks(X, center):
+        image = block @ V.astype(X.dtype) - (rest @ V).astype(X.dtype)
         image = image if weight is None else image * weight[rows, None].astype(X.dtype)
         total += block.T @ image
         level += image.sum(axis=0)
-    return total - np.outer(center, level)
+    return total - np.outer(rest, level)
 
 
 def project(X: Any, components: NDArray, center: NDArray) -> NDArray:
     """``(X - center) @ components`` (n, p), in the precision of the rows, block by block."""
     out = np.empty((X.shape[0], components.shape[1]), dtype=X.dtype)
-    for rows, block in row_blocks(X, max(_FEWEST, _BLOCK_BYTES // (4 * X.shape[1]))):
-        out[rows] = (block - center.astype(X.dtype)) @ components.astype(X.dtype)
+    for rows, block, rest in centred_blocks(X, center):
+        out[rows] = block @ components.astype(X.dtype) - rest @ components
     return out
 
 
-def column_squares(
-    X: Any, centred: Callable[[NDArray], NDArray], weight: NDArray | None = None
-) -> NDArray[np.float64]:
+def column_squares(X: Any, center: NDArray, weight: NDArray | None = None) -> NDArray[np.float64]:
     """Sum over the rows of the squares of centred features, (d,)."""
+    w = np.ones(X.shape[0]) if weight is None else weight
+    if isinstance(X, SparseRows):
+        where, w_each = X.matrix.indices, np.repeat(w, np.diff(X.matrix.indptr))
+        squares = w_each * (X.matrix.data - center[where]) ** 2
+        zeros = w.sum() - np.bincount(where, w_each, len(center))
+        return np.bincount(where, squares, len(center)) + zeros * center**2
     total = np.zeros(X.shape[1])
-    for rows, block in row_blocks(X, max(_FEWEST, _BLOCK_BYTES // (4 * X.shape[1]))):
-        Z = centred(block)
-        Z = Z.astype(np.float64)  # squares of float32 features may be out of its range
-        Z = Z if weight is None else Z * np.sqrt(weight[rows, None])
-        total += np.einsum("ij,ij->j", Z, Z)
+    for rows, block, _ in centred_blocks(X, center):
+        Z = block.astype(np.float64)  # squares of float32 features may be out of its range
+        total += np.einsum("i,ij,ij->j", w[rows], Z, Z)
     return total

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
+from isrlearn.engine.rows import BLOCK, FEWEST, MOST, SparseRows
 
 #: Numbers centred and summed at a time, so that they stay in the cache; rows that are summed in
 #: float32 at a time; features below which float32 saves nothing.
@@ -18,8 +19,6 @@ _PART, _PART_ROWS, _NARROW = 1 << 16, 256, 64
 #: Rows whose average is the first guess of a mean, and the distance of a mean from the origin, in
 #: standard deviations, beyond which sums of rows as they are would lose digits.
 _GLANCE, _FAR = 32, 8.0
-#: Bytes of a block of float32 rows, and its fewest and most rows.
-_BLOCK_BYTES, _FEWEST, _MOST = 64 << 20, 2048, 16384
 #: Mean square of a float32 column below which some of its squares have too few digits.
 _TINY = 1e-30
 
@@ -75,20 +74,16 @@ def cell_moments(
     >>> moments.count.tolist(), moments.mean[0, 0].tolist()
     ([[2.0], [1.0]], [1.0, 1.0])
     """
-    _check_reading(order, chunk_size)
+    if order not in (1, 2):
+        raise ValueError(f"order must be 1 or 2, got {order!r}")
+    if chunk_size is not None and not (isinstance(chunk_size, int | np.integer) and chunk_size > 0):
+        raise ValueError(f"chunk_size must be an integer of at least 1; got {chunk_size!r}")
     X = X if hasattr(X, "shape") else np.asarray(X)
     cells = Cells.of(np.zeros(len(X), dtype=int) if y is None else y, environments)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     _check_rows(X.shape[0], cells.k, cells.e, weight)
-    return sum_cells(
-        X,
-        cells,
-        order=order,
-        pooled=pooled,
-        targets=targets,
-        weight=weight,
-        chunk_size=chunk_size,
-    )
+    reading: Any = {"order": order, "pooled": pooled, "targets": targets, "chunk_size": chunk_size}
+    return sum_cells(X, cells, weight=weight, **reading)
 
 
 def sum_cells(
@@ -112,19 +107,21 @@ def sum_cells(
     target = np.repeat([0, 1], [K * E, K]) if pooled else np.arange(S)
     scatter = None if order == 1 else np.zeros((2 if pooled else S, width, width))
     sums = _Sums(np.zeros(S), np.zeros((S, width)), scatter, target)
-    length = min(max(_FEWEST, _BLOCK_BYTES // (4 * max(1, d))), _MOST)
-    step = chunk_size or max(length, 64 * K * E)
+    step = chunk_size or max(min(max(FEWEST, BLOCK // max(1, d)), MOST), 64 * K * E)
+    thin = order == 1 and isinstance(X, SparseRows)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        block, slot, w = np.asarray(X[rows]), slots[rows], None if weight is None else weight[rows]
+        block = X.matrix[rows] if thin else np.asarray(X[rows])
+        slot, w = slots[rows], None if weight is None else weight[rows]
         if extra is not None:
-            block = np.column_stack([block, extra[rows]])
+            both = [block, extra[rows]]
+            block = sparse.hstack(both, format="csr") if thin else np.column_stack(both)
         if w is not None:
             keep = w > 0
             block, slot, w = block[keep], slot[keep], w[keep]
-        if block.dtype != np.float32 or width < _NARROW:
+        if thin or block.dtype != np.float32 or width < _NARROW:
             block = block.astype(np.float64, copy=False)
-        if not len(block):
+        if not len(slot):
             continue
         with np.errstate(over="ignore", invalid="ignore"):  # found in the sums, and reported
             (_add_means if scatter is None else _add_products)(sums, block, slot, w)
@@ -198,20 +195,22 @@ def _add_products(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray |
 def _add_means(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
     """Merge counts and means of the rows of a block, without sorting them."""
     (n, d), S = block.shape, len(sums.count)
-    some = block[:: -(-n // _GLANCE)]
-    origin = some[0] + (some - some[0]).mean(axis=0)
-    if (np.abs(origin) > _FAR * np.maximum(some.std(axis=0), np.finfo(block.dtype).tiny)).any():
-        block = block - origin
-    else:
-        origin = np.zeros(d)
+    segment, origin = n, np.zeros(d)
+    if isinstance(block, np.ndarray):
+        some = block[:: -(-n // _GLANCE)]
+        guess = some[0] + (some - some[0]).mean(axis=0)
+        if (np.abs(guess) > _FAR * np.maximum(some.std(axis=0), np.finfo(block.dtype).tiny)).any():
+            block, origin = block - guess, guess
+        segment = max(_PART_ROWS, 8 * S)
     # Column i of the indicator adds row i to the sum of its slot. Every few rows have sums of
     # their own, which float64 then adds up.
-    segment = max(_PART_ROWS, 8 * S)
     place = (np.arange(n) // segment * S + slots).astype(np.int32)
     w = np.ones(n) if weight is None else weight
     entries = (w.astype(block.dtype), place, np.arange(n + 1, dtype=np.int32))
     indicator = sparse.csc_array(entries, shape=(-(-n // segment) * S, n))
-    total = (indicator @ block).reshape(-1, S, d).sum(axis=0, dtype=np.float64)
+    total = indicator @ block
+    total = total if isinstance(total, np.ndarray) else total.toarray()
+    total = total.reshape(-1, S, d).sum(axis=0, dtype=np.float64)
     count = np.bincount(slots, w, S)
     seen = np.flatnonzero(count)
     mean = origin + total[seen] / count[seen, None]
@@ -232,14 +231,6 @@ def _gram(rows: NDArray) -> NDArray:
         return product
     wide = rows.astype(np.float64)
     return wide.T @ wide
-
-
-def _check_reading(order: Any, chunk_size: Any) -> None:
-    """Raise unless rows can be read this way."""
-    if order not in (1, 2):
-        raise ValueError(f"order must be 1 or 2, got {order!r}")
-    if chunk_size is not None and not (isinstance(chunk_size, int | np.integer) and chunk_size > 0):
-        raise ValueError(f"chunk_size must be an integer of at least 1; got {chunk_size!r}")
 
 
 def _check_rows(n: int, classes: NDArray, environments: NDArray, weight: NDArray | None) -> None:
@@ -274,13 +265,15 @@ def _check_sums(sums: _Sums, cells: Cells, dtype: DTypeLike, n_features: int) ->
         return
     power = 35 if np.dtype(dtype) == np.float32 else 70
     squares = np.einsum("...ii->...i", sums.scatter)
-    fine = (squares == 0) | ((squares >= 10.0 ** (-2 * power)) & (squares <= 10.0 ** (2 * power)))
-    if not fine.all():
-        j = int(np.argwhere(~fine)[0][-1])
-        large = bool((~fine & ~(squares < 1.0))[..., j].any())
-        name = f"feature {j}" if j < n_features else "the target"
-        raise ValueError(
-            f"{name} has values too {'large' if large else 'small'} to be squared: their spread "
-            f"must lie between 1e-{power} and 1e{power}. Change its unit, for example divide it "
-            "by its standard deviation."
-        )
+    for wrong, beyond in (
+        ("large", ~(squares <= 10.0 ** (2 * power))),
+        ("small", (squares > 0) & (squares < 10.0 ** (-2 * power))),
+    ):
+        if beyond.any():
+            j = int(np.argwhere(beyond)[0][-1])
+            name = f"feature {j}" if j < n_features else "the target"
+            raise ValueError(
+                f"{name} has values too {wrong} to be squared: their spread must lie between "
+                f"1e-{power} and 1e{power}. Change its unit, for example divide it by its standard "
+                "deviation."
+            )

@@ -1,4 +1,4 @@
-"""Rows of features that do not have to fit in memory, read block by block."""
+"""Rows of features that do not have to fit in memory, read block by block, and sparse rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-#: Bytes of a block of float32 rows, and its fewest and most rows.
-_BLOCK_BYTES, _FEWEST, _MOST = 64 << 20, 2048, 16384
+#: Numbers in a block of rows, and its fewest and most rows.
+BLOCK, FEWEST, MOST = 1 << 24, 2048, 16384
 
 
 class Rows(ABC):
@@ -41,10 +42,6 @@ class Rows(ABC):
     @abstractmethod
     def __getitem__(self, rows: slice) -> NDArray:
         """Consecutive rows as an array."""
-
-    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
-        """All the rows: the position of each block, and the block."""
-        return row_blocks(self)
 
 
 class ArrayRows(Rows):
@@ -79,6 +76,38 @@ class ArrayRows(Rows):
         return block.astype(self.dtype, copy=False)
 
 
+class SparseRows(Rows):
+    """Rows of a SciPy sparse matrix or array: multiplied as they are, read in dense blocks.
+
+    Parameters
+    ----------
+    matrix : sparse matrix or array of shape (n, d)
+        float32 or float64.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> rows = SparseRows(sparse.eye_array(3))
+    >>> rows[1:].tolist(), rows[[2, 0]].matrix.nnz
+    ([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 2)
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = sparse.csr_array(matrix)
+        if not self.matrix.has_canonical_format:
+            self.matrix = self.matrix.copy()  # the user's matrix stays as it is
+            self.matrix.sum_duplicates()
+        self.shape, self.dtype = self.matrix.shape, self.matrix.dtype
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Consecutive rows as an array, or any rows as `SparseRows`."""
+        part = self.matrix[rows]
+        return part.toarray() if isinstance(rows, slice) else SparseRows(part)
+
+    def __matmul__(self, other: NDArray) -> NDArray:
+        return self.matrix @ other
+
+
 def row_blocks(X: Any, step: int | None = None) -> Iterator[tuple[slice, NDArray]]:
     """Blocks of consecutive rows, each with its position.
 
@@ -96,12 +125,7 @@ def row_blocks(X: Any, step: int | None = None) -> Iterator[tuple[slice, NDArray
     [(0, 3, 3), (3, 5, 2)]
     """
     n, d = X.shape
-    step = step or block_length(d)
+    step = step or min(max(FEWEST, BLOCK // max(1, d)), MOST)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         yield rows, np.asarray(X[rows])
-
-
-def block_length(n_features: int) -> int:
-    """Rows per block: enough for matrix products to pay, within 64 MB where possible."""
-    return min(max(_FEWEST, _BLOCK_BYTES // (4 * max(1, n_features))), _MOST)

@@ -18,14 +18,16 @@ from isrlearn.core.heads import lda_head, ridge_head
 from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
 from isrlearn.core.subspace import Eraser
-from isrlearn.core.whiten import Coordinates, inverse_deviation
+from isrlearn.core.whiten import Coordinates, standardised
 from isrlearn.engine import (
     LogisticFit,
     Rows,
+    SparseRows,
     column_squares,
     fit_logistic,
     project,
     row_components,
+    scatter_times,
     sum_cells,
 )
 
@@ -88,8 +90,9 @@ class Sample:
 
     def standardised(self, eraser: Eraser) -> Coordinates:
         """Coordinates of a head on the erased features, without their scatter."""
-        squares = column_squares(self.X, eraser.centred, self.weight)
-        return Coordinates(eraser, inverse_deviation(squares, max(self.size[0] - 1.0, 1.0)))
+        squares = column_squares(self.X, eraser.center, self.weight)
+        cross = scatter_times(self.X, eraser.dual, eraser.center, self.weight)
+        return standardised(eraser, squares, cross, max(self.size[0] - 1.0, 1.0))
 
     def row_weights(self, weights: tuple[NDArray, NDArray]) -> NDArray:
         """Weight of each row: its cell's times its own."""
@@ -120,14 +123,14 @@ class Sample:
         self, coordinates: Coordinates, weights: Weights
     ) -> tuple[NDArray, NDArray, NDArray | None]:
         """Rows in a head's coordinates, labels or target, and weights, for scikit-learn."""
-        if isinstance(self.X, Rows):
+        if isinstance(self.X, Rows) and not isinstance(self.X, SparseRows):
             raise ValueError(
                 "a scikit-learn head needs rows in memory, and these are read block by block: use "
                 f"one of our heads, {', '.join(map(repr, HEADS))}"
             )
         y = self.cells.classes[self.cells.k] if self.target is None else self.target
         weight = self.weight if weights is None else self.row_weights(weights)
-        return coordinates(self.X), y, weight
+        return coordinates(self.X[:]), y, weight
 
 
 @dataclass(frozen=True, eq=False)

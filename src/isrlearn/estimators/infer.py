@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import issparse
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
@@ -116,7 +117,8 @@ def infer_environments(
             f"strategy={strategy!r} {verb} environments; 'labels' learns from known ones, "
             "'errors' and 'clusters' need none"
         )
-    features, labels = check_X_y(X, y, dtype=np.float64)
+    features, labels = check_X_y(X, y, dtype=np.float64, accept_sparse="csr")
+    features = features.toarray() if issparse(features) else features
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:

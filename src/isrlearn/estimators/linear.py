@@ -14,17 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
-from isrlearn.engine import row_blocks
+from isrlearn.engine import SparseRows, row_blocks
 from isrlearn.estimators.heads import HEADS, MomentSample, Sample
 from isrlearn.estimators.pipeline import Settings, fit
 
 
-def affine(estimator: Any, X: Any, coef: NDArray, intercept: NDArray) -> NDArray[np.float64]:
-    """``X @ coef + intercept`` (n, m) of rows that are checked first.
-
-    In float64 whatever the rows' type: far from the origin, large terms cancel.
-    """
-    X = check.check_features(estimator, X)
+def affine(X: Any, coef: NDArray, intercept: Any) -> NDArray[np.float64]:
+    """``X @ coef + intercept`` (n, m), in float64: far from the origin, large terms cancel."""
+    if isinstance(X, SparseRows):
+        return X @ coef + intercept
     out = np.empty((X.shape[0], coef.shape[1]))
     for rows, block in row_blocks(X):
         out[rows] = block.astype(np.float64, copy=False) @ coef + intercept
@@ -41,7 +39,7 @@ def _from_moments(self: Streaming) -> bool:
     return isinstance(self.head, tuple)
 
 
-class Streaming:
+class Streaming(check.SparseInput):
     """Fits from moments: of data that come in parts, or that were summed elsewhere."""
 
     head: Any
@@ -131,7 +129,7 @@ def _has_probabilities(self: LinearScores) -> bool:
     return isinstance(self.head, str | tuple | LogisticRegression)
 
 
-class LinearScores:
+class LinearScores(check.SparseInput):
     """Predictions of a classifier whose decision function is an affine map of the features."""
 
     head: Any
@@ -143,7 +141,7 @@ class LinearScores:
     def decision_function(self, X: Any) -> NDArray:
         """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
         self._check_fitted()
-        scores = affine(self, X, self.coef_.T, self.intercept_)
+        scores = affine(check.check_features(self, X), self.coef_.T, self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from isrlearn.core.whiten import (
     principal_components,
     reliable_components,
 )
+from isrlearn.engine import SparseRows
 from isrlearn.estimators.heads import (
     HEADS,
     Problem,
@@ -117,7 +118,8 @@ class Fitted:
         estimator.moments_, estimator.eraser_ = moments, self.eraser
         estimator.environments_ = moments.environments
         estimator.spurious_basis_, estimator.spectrum_ = subspace.basis, subspace.spectrum
-        estimator.n_spurious_, estimator.rank_test_ = subspace.rank, subspace.rank_test
+        estimator.n_spurious_ = subspace.basis.shape[1]
+        estimator.rank_test_ = subspace.rank_test
         if is_classifier(estimator):
             estimator.classes_ = moments.classes
         if self.coef is not None and self.intercept is not None:
@@ -228,6 +230,8 @@ class Fitter:
         check.check_cells(moments, second_order=method.second_order)
         if rank == "permutation":
             rows = self.sample
+            if isinstance(getattr(rows, "X", None), SparseRows):
+                rows = replace(rows, X=rows.X[:])
             in_memory = isinstance(getattr(rows, "X", None), np.ndarray)
             if method.one_class and s.variant == "paper" and in_memory:
                 rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
@@ -242,7 +246,7 @@ class Fitter:
                 _warn_if_equal(s, moments)
             rank = min(rank, limit)
         found = method.find(moments, rank, variant=s.variant, level=s.level)
-        if found.rank < d:
+        if found.basis.shape[1] < d:
             return found
         warnings.warn(
             f"all {d} dimensions shift between environments; the one that shifts least is kept",
@@ -265,8 +269,9 @@ class Fitter:
 
     def _head(self, s: Settings, subspace: Subspace) -> tuple[NDArray, NDArray]:
         """Coefficients and intercepts on the (reduced) features."""
-        idle = subspace.rank == 0 or s.scale == 1
-        erased = None if idle else (s.method, subspace.rank, s.scale)
+        rank = subspace.basis.shape[1]
+        idle = rank == 0 or s.scale == 1
+        erased = None if idle else (s.method, rank, s.scale)
         shared = (erased, s.head if isinstance(s.head, str) else id(s.head), repr(s.weights))
         key = (*shared, s.penalty)
         if key in self._heads:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
@@ -143,7 +142,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray:
         """``X @ coef_ + intercept_``. Environments are not needed."""
         self._check_fitted()
-        return affine(self, X, self.coef_[:, None], np.array([self.intercept_]))[:, 0]
+        X = check.check_features(self, X)
+        return affine(X, self.coef_[:, None], self.intercept_)[:, 0]
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

@@ -26,7 +26,7 @@ from isrlearn.progress import progress
 Split = tuple[Sample, Sample]
 
 
-class Search(BaseEstimator):
+class Search(check.SparseInput, BaseEstimator):
     """Tries settings of an estimator and keeps the one that a selection rule prefers."""
 
     __metadata_request__fit = {"environments": True}

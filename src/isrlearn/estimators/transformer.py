@@ -16,10 +16,14 @@ from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
 from isrlearn.engine import Rows
 from isrlearn.estimators.heads import MomentSample, Sample
+from isrlearn.estimators.linear import affine
 from isrlearn.estimators.pipeline import Fitted, Settings, fit
 
+#: Most numbers in a dense array made of sparse rows, or of rows that are read block by block.
+_MOST = 1 << 30
 
-class ISRTransformer(TransformerMixin, BaseEstimator):
+
+class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
     """Features with their spurious part scaled down or removed.
 
     Parameters
@@ -127,11 +131,17 @@ class ISRTransformer(TransformerMixin, BaseEstimator):
         """X with its spurious part scaled, or its invariant coordinates."""
         check_is_fitted(self)
         X = check.check_features(self, X)
+        if self._invariant is not None:
+            return affine(X, self._invariant, 0.0).astype(X.dtype)
         if isinstance(X, Rows):
+            if X.shape[0] * X.shape[1] > _MOST:
+                raise ValueError(
+                    f"the features without their spurious part are dense, {X.shape[0]} × "
+                    f"{X.shape[1]} numbers: transform fewer rows at a time, or use "
+                    "output='invariant' with n_components"
+                )
             X = check_array(X[:], dtype=check.FLOATS, input_name="X")
-        if self._invariant is None:
-            return self.eraser_(X)
-        return X @ self._invariant.astype(X.dtype)
+        return self.eraser_(X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray:
         """Names of the columns that `transform` returns."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -23,6 +24,7 @@ from isrlearn.core.labels import MISSING, encode
 from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, Loss
 from isrlearn.paper.baselines.solve import Problem
 from isrlearn.validation import (
+    SparseInput,
     all_or_nothing,
     check_between,
     check_choice,
@@ -54,7 +56,7 @@ def parameter(
     return field(default=default, metadata=about, **options)
 
 
-class LinearModel(BaseEstimator):
+class LinearModel(SparseInput, BaseEstimator):
     """A linear model whose outputs a task turns into predictions."""
 
     coef_: NDArray[np.float64]
@@ -64,8 +66,8 @@ class LinearModel(BaseEstimator):
     def _outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """The linear outputs of samples, (n,) or (n, C)."""
         check_is_fitted(self)
-        features: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, reset=False)
-        return features @ self.coef_.T + self.intercept_
+        features = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        return np.asarray(features @ self.coef_.T + self.intercept_)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -112,8 +114,8 @@ class LinearBaseline(LinearModel):
         """Weights (d + 1, C), the intercept last, and the number of iterations."""
 
     @abstractmethod
-    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray, NDArray]:
-        """X and y as arrays, checked."""
+    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
+        """X, which may be sparse, and y as an array, checked."""
 
     @abstractmethod
     def _encode(self, y: NDArray) -> tuple[NDArray, Loss]:
@@ -168,7 +170,8 @@ class LinearBaseline(LinearModel):
     ) -> Problem:
         """The user's samples, checked and encoded."""
         features, labels = self._read(X, y)
-        codes = self._environment_codes(environments, len(features))
+        features = features.toarray() if issparse(features) else features
+        codes = self._environment_codes(environments, len(labels))
         weight = None
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, len(features))
@@ -209,8 +212,8 @@ class LinearClassifier(ClassifierMixin, LinearModel):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts."""
 
-    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray, NDArray]:
-        features, labels = validate_data(self, X, y, dtype=np.float64)
+    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
+        features, labels = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
         check_classification_targets(labels)
         return features, labels
 
@@ -273,9 +276,8 @@ class LinearRegressor(RegressorMixin, LinearModel):
     intercept_ : float
         Intercept."""
 
-    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray, NDArray]:
-        features, values = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        return features, values
+    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
+        return validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True)
 
     def _encode(self, y: NDArray) -> tuple[NDArray, Loss]:
         return y.astype(np.float64)[:, None], SQUARED
