@@ -33,9 +33,9 @@ def test_environments_are_routed(data):
     with sklearn.config_context(enable_metadata_routing=True):
         model = make_pipeline(StandardScaler(), search)
         model.fit(data.X, data.y, environments=data.environments)
+        assert model[-1].best_estimator_.n_spurious_ == 1
         with pytest.raises(ValueError, match="environments are needed"):
             model.fit(data.X, data.y)
-    assert model[-1].best_estimator_.n_spurious_ == 1
 
 
 def test_survives_pickling(data):
