@@ -38,6 +38,7 @@ def number_or(*words: str) -> click.ParamType:
 COUNT, COMPONENTS = number_or("auto", "permutation"), number_or("auto", "none")
 WEIGHTS, ENGINES = Choice(["none", "class", "group"]), Choice(["memory", "dask"])
 PAGE, METHODS = tables.Output("report"), Choice(["mean", "cov", "multiclass", "joint"])
+HEADS = Choice(["logistic", "lda", "ridge"])
 _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
 
 #: Parameters of the estimators; `parameters` translates their values.
@@ -48,7 +49,7 @@ SETTINGS = tables.options(
     option("--scale", type=float, help="Share of these directions to keep, 0 to 1. [default: 0]"),
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
     option("--variant", type=Choice(["pooled", "paper"]), help="[default: pooled]"),
-    option("--head", type=Choice(["logistic", "lda", "ridge"]), help="[default: logistic or ridge]"),
+    option("--head", type=HEADS, help="[default: logistic; ridge for a regression]"),
     option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 1]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
     option("--weights", type=WEIGHTS, help="Give every class, or every group, the same weight."),
