@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -123,6 +125,43 @@ def test_dask_reads_the_same_labels(tmp_path):
     reg = dask.fit(ISRRegressor(1), paths, "t", environments="e", features=list("abc"))
     plain = ISRRegressor(1).fit(X, X[:, 0] + 0.5, e)
     np.testing.assert_allclose(reg.coef_, plain.coef_, atol=1e-9)
+
+
+def test_one_table_does_not_show_the_type_of_another(tmp_path, isr):
+    """Classes 007 and 7 are text; the 7 of a table that has no 007 is the same class."""
+    X, k, e = rows()
+    data = pd.DataFrame(X, columns=list("abc")).assign(y=np.array(["007", "7"])[k], e=e)
+    data.to_csv(tmp_path / "train.csv", index=False)
+    data[k == 1].assign(e=["01", "1"] * (N // 4)).to_csv(tmp_path / "test.csv", index=False)
+    columns = ("--label", "y", "--environment", "e")
+    out = tmp_path / "m.isr"
+    fit = ("fit", tmp_path / "train.csv", *columns, "--n-spurious", "1", "--out", out)
+    assert isr(*fit)[0] == 0
+    status, text, _ = isr("evaluate", out, tmp_path / "test.csv", "--json")
+    assert status == 0
+    groups = json.loads(text)["model"]["groups"]
+    assert {(group["label"], group["environment"]) for group in groups} == {
+        ("7", "01"),
+        ("7", "1"),
+    }
+    clf = isrlearn.load(out)
+    vars(clf).pop("feature_names_in_")
+    accuracy = np.mean(clf.predict(X[k == 1]) == "7")
+    assert np.isclose(np.mean([group["value"] for group in groups]), accuracy)
+
+
+def test_dask_joins_files_that_show_different_types(tmp_path):
+    dask = pytest.importorskip("isrlearn.dask")
+    X, k, e = rows()
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame = frame.assign(y=np.array(["007", "7"])[k], e=np.where(e, "2", None))
+    frame[k == 0].to_csv(tmp_path / "0.csv", index=False)
+    frame[k == 1].assign(e=["1", "01"] * (N // 4)).to_csv(tmp_path / "1.csv", index=False)
+    paths = [tmp_path / "1.csv", tmp_path / "0.csv"]
+    clf = ISRClassifier(n_spurious=1)
+    dask.fit(clf, paths, "y", environments="e", features=list("abc"))
+    assert clf.classes_.tolist() == ["007", "7"]
+    assert clf.environments_.tolist() == ["01", "1", "2"]
 
 
 def test_labels_that_numpy_cannot_keep_apart_are_refused(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,9 +128,19 @@ def table_like(
                 f"{path}: {name} belongs to {train.path}; with a second table, labels and "
                 "environments must be columns, or in a table next to it"
             )
-    return read_table(
+    table = read_table(
         path, label=label, environment=environment, features=train.feature_names, task=task
     )
+    return with_labels_like(table, train.y, train.environments)
+
+
+def with_labels_like(table: Table, y: Any, environments: Any) -> Table:
+    """A table whose labels and environments are text or integers, as those of other rows are."""
+    from isrlearn.io.tables import labels_like
+
+    _, own, found = data_of(table)
+    y = own if own.dtype.kind == "f" else labels_like(own, y)
+    return replace(table, y=y, environments=labels_like(found, environments))
 
 
 def read_predictor(path: Path) -> ModelFile:
@@ -182,7 +193,8 @@ def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
         columns[role] = columns[role] or known.get(role)
         if not isinstance(columns[role], str):
             raise ValueError(f"the model does not name the {role} column; add --{role} COLUMN")
-    return table_for(model, path, **columns)
+    table, moments = table_for(model, path, **columns), model.estimator.moments_
+    return with_labels_like(table, moments.classes, moments.environments)
 
 
 def stored(model: ModelFile, entry: str) -> dict[str, Any]:

@@ -270,7 +270,8 @@ def _of_files(
         for start in range(0, n, step)
     ]
     lengths = [stop - start for _, _, start, stop in parts]
-    labels = dict(zip(("y", "environments"), map(_joined, columns), strict=True))
+    joined = [_joined(column, paths) for column in columns]
+    labels = dict(zip(("y", "environments"), joined, strict=True))
     shape = sum(lengths), widths[0]
     return DaskRows(parts, lengths, shape, _float(dtypes), names[0]), labels
 
@@ -282,13 +283,17 @@ def _described(path: Path, spec: Any) -> tuple[Any, ...]:
     return *table.X.shape, names, np.dtype(table.X.dtype), table.y, table.environments
 
 
-def _joined(columns: Sequence[Any]) -> Any:
+def _joined(columns: Sequence[Any], paths: list[Path]) -> Any:
     """One column of several files."""
     if columns[0] is None:
         return None
-    if len({column.dtype.kind in "US" for column in columns}) > 1:
-        # NumPy would turn numbers into text to join the two.
-        columns = [column.astype(object) for column in columns]
+    if len({encode(column)[0].dtype.kind == "U" for column in columns}) > 1:
+        if any(path.suffix.lower() not in (".csv", ".tsv") for path in paths):
+            # NumPy would turn numbers into text to join the two.
+            return np.concatenate([column.astype(object) for column in columns])
+        # Integers in one text file are text if labels in another are, such as 7 and 007.
+        values = [str(v) if type(v) is int else v for column in columns for v in column.tolist()]
+        return np.array(values, dtype=object)
     return np.concatenate(columns)
 
 

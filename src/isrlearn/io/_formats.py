@@ -26,7 +26,7 @@ from isrlearn.io.errors import TableError, listed, optional, reading, shown
 MEGABYTE = 1 << 20
 #: Names that data frames give to the columns of their index, which are not features.
 INDEX = re.compile(r"(Unnamed: \d+)?|__index_level_\d+__")
-_WIDEST = 1_000_000
+_WIDEST = 500_000
 _NAMES = "feature_names"
 #: First column of the files of predictions that we write.
 PREDICTION = "prediction"
@@ -269,8 +269,8 @@ def check_names(names: Sequence[str]) -> None:
         raise TableError("there are no columns")
     if len(names) > _WIDEST:
         raise TableError(f"there are {len(names)} columns; a table can have {_WIDEST}")
-    name, n = Counter(names).most_common(1)[0]
-    if n > 1:
+    if len(set(names)) < len(names):
+        name, n = Counter(names).most_common(1)[0]
         raise TableError(f"{n} columns are named {shown(name)}")
 
 

@@ -60,7 +60,7 @@ def parsed_labels(texts: Iterable[str], codes: NDArray, name: str) -> NDArray:
     ([1, 2, 1], ['007', '7', '007'], ['1.1', '1.10', '1.1'], [1, None, 1])
     """
     known = [text if text.strip() else None for text in texts]
-    integers = all(text is None or _is_integer(text) for text in known)
+    integers = all(text is None or is_integer(text) for text in known)
     return label_array([int(t) if t and integers else t for t in known], codes, name)
 
 
@@ -105,7 +105,8 @@ def unescaped(text: str) -> str:
     return text.removeprefix("'") if formula else text
 
 
-def _is_integer(text: str) -> bool:
+def is_integer(text: str) -> bool:
+    """Whether a text is an integer as Python writes it, and fits in 64 bits."""
     return bool(_INTEGER.fullmatch(text)) and -(2**63) <= int(text) < 2**63
 
 

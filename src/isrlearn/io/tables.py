@@ -27,7 +27,7 @@ from isrlearn.io._formats import (
     open_text,
     read_vector,
 )
-from isrlearn.io._labels import is_float
+from isrlearn.io._labels import is_float, is_integer, label_array
 from isrlearn.io._parquet import open_parquet
 from isrlearn.io._suspects import suspects
 from isrlearn.io.errors import TableError, listed, reading, shown, suggestion
@@ -195,6 +195,25 @@ def looks_continuous(labels: NDArray) -> bool:
             return False
         names = names.astype(float)
     return names.dtype.kind == "f" and bool((names != np.round(names)).any())
+
+
+def labels_like(labels: NDArray, others: NDArray) -> NDArray:
+    """Labels as text or integers, whichever the same labels of other rows are.
+
+    One table may have the classes 007 and 7, which are text, and the next only 7, an integer.
+
+    Examples
+    --------
+    >>> labels_like(np.array([7, 8]), np.array(["007", "7"])).tolist()
+    ['7', '8']
+    """
+    (names, codes), known = encode(labels), encode(others)[0]
+    found: list[Any] = [*map(str, names.tolist())]
+    if names.dtype.kind == known.dtype.kind or not {*found} & {*map(str, known.tolist())}:
+        return labels
+    if known.dtype.kind == "i" and all(map(is_integer, found)):
+        found = [*map(int, found)]
+    return label_array([*found, *([None] if (codes < 0).any() else [])], codes, "labels")
 
 
 def _target(labels: NDArray, path: Path) -> NDArray:
