@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -155,3 +156,45 @@ def test_no_workers_are_an_error(tmp_path, monkeypatch):
         pytest.raises(RuntimeError, match="has had no workers for 2 seconds"),
     ):
         isr_dask.fit(ISRClassifier(), rows(tmp_path), y, environments=e)
+
+
+def test_a_cluster_that_is_closed_in_mid_fit_is_named(tmp_path):
+    started, closing = tmp_path / "started", tmp_path / "closing"
+
+    def wait_for(path):
+        deadline = time.monotonic() + 60
+        while not path.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def chunk(block):
+        started.touch()
+        wait_for(closing)
+        return block
+
+    y, e = labels()
+    X = da.from_array(np.random.default_rng(0).normal(size=(len(y), D)), chunks=(ROWS, D))
+    with isr_dask.local_cluster(1, processes=False) as cluster:
+        client = cluster.get_client()
+
+        def close():
+            wait_for(started)
+            client.close()
+            closing.touch()
+
+        helper = threading.Thread(target=close)
+        helper.start()
+        with pytest.raises(RuntimeError, match="was closed during the fit: nothing was fitted"):
+            isr_dask.fit(ISRClassifier(), X.map_blocks(chunk, meta=X._meta), y, environments=e)
+        helper.join()
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("tls://127.0.0.1:8786", "tls://127.0.0.1:8786.*certificates in Dask's configuration"),
+        ("carrier-pigeon://coop:1", "unknown address scheme.*look like tcp://host:8786"),
+    ],
+)
+def test_schedulers_that_cannot_be_reached_are_named(address, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"), isr_dask.client_of(address):
+        pass

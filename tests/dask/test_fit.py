@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.linear_model import RidgeClassifier
 
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
@@ -270,3 +271,74 @@ def test_nan_is_found(data):
     X[600, 2] = np.nan
     with pytest.raises(ValueError, match="feature 2 holds NaN"):
         isr_dask.fit(ISRClassifier(), da.from_array(X, chunks=(300, -1)), y, environments=e)
+
+
+COLUMNS = {
+    "a date": (lambda n: pd.date_range("2020", periods=n), "column 'f3' has the type datetime64"),
+    "a category": (lambda n: pd.Categorical(["a"] * n), "column 'f3' has the type category"),
+    "text": (lambda n: ["a"] * n, "column 'f3' has the type (object|str|string)"),
+    "NA": (lambda n: pd.array([1.5, None] * (n // 2), dtype="Float64"), "column 'f3' holds NaN"),
+    "NaN": (lambda n: np.resize([1.5, np.nan], n), "column 'f3' holds NaN"),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_columns_that_cannot_be_features_are_named(data, case):
+    X, y, e, _ = data
+    values, message = COLUMNS[case]
+    frame = pd.DataFrame(X).add_prefix("f").assign(y=y, e=e)
+    frame["f3"] = values(N)
+    collection = dd.from_pandas(frame, npartitions=3)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=message):
+        isr_dask.fit(ISRClassifier(), collection, "y", environments="e")
+
+
+def test_numbers_of_pandas_are_numbers(data):
+    X, y, e, _ = data
+    frame = pd.DataFrame(X).add_prefix("f").assign(y=y, e=e)
+    frame["f3"] = pd.array(np.arange(N) % 7, dtype="Int64")
+    expected = ISRClassifier().fit(frame.iloc[:, :D].astype(float), y, e)
+    with dask.config.set(scheduler="synchronous"):
+        found = isr_dask.fit(
+            ISRClassifier(), dd.from_pandas(frame, npartitions=3), "y", environments="e"
+        )
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+
+
+def test_sparse_chunks_are_refused(data):
+    X, y, e, _ = data
+    chunks = da.from_array(X, chunks=(300, -1)).map_blocks(sparse.csr_matrix, meta=np.empty((0, 0)))
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=r"toarray\(\)"):
+        isr_dask.fit(ISRClassifier(), chunks, y, environments=e)
+
+
+@pytest.mark.parametrize("size", [0.2, 1.0, 7.0])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"n_spurious": 1, "n_components": None},
+        {"method": "joint", "n_spurious": 2, "weights": "group"},
+        {"head": (np.arange(3.0 * D).reshape(3, D), np.zeros(3)), "n_spurious": 1},
+    ],
+    ids=lambda settings: "-".join(settings) or "default",
+)
+def test_sample_weights_decide_as_in_memory(data, settings, size):
+    # The sum of the weights is far below, near or above the number of rows: in memory it decides
+    # whether features are whitened and which moments are kept.
+    X, y, e, _ = (a[:400] for a in data)
+    rng = np.random.default_rng(3)
+    weight = size * rng.uniform(size=400) * (rng.random(400) > 0.3)
+    weight[:100] = np.where(rng.random(100) > 0.5, weight[:100], 0.0)
+    expected = ISRClassifier(**settings).fit(X, y, e, sample_weight=weight)
+    with dask.config.set(scheduler="synchronous"):
+        found = isr_dask.fit(
+            ISRClassifier(**settings),
+            da.from_array(X, chunks=(90, -1)),
+            y,
+            environments=e,
+            sample_weight=weight,
+        )
+    assert found.n_spurious_ == expected.n_spurious_
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -202,6 +203,12 @@ def test_the_batch_with_nan_is_named(network, samples):
     bad[3, 2] = torch.nan
     with pytest.raises(ValueError, match=r"in 1 of 8 samples of batch 1"):
         extract_features(network(), [(x, y, e), (bad, y, e)])
+
+
+def test_sparse_inputs_are_refused(samples):
+    x, y, e = samples(8)
+    with pytest.raises(ValueError, match="layer 'fc' gets sparse inputs"):
+        extract_features(nn.Sequential(OrderedDict(fc=nn.Linear(6, 2))), [(x.to_sparse(), y, e)])
 
 
 def test_an_empty_loader_is_refused(network):

@@ -69,33 +69,45 @@ def client_of(scheduler: str | None) -> AbstractContextManager[Any]:
     try:
         return Client(scheduler, timeout="10s")
     except Exception as error:  # each transport raises errors of its own
-        raise ValueError(
-            f"there is no Dask scheduler at {scheduler!r}: {error}. Addresses look like "
-            "tcp://host:8786"
-        ) from error
+        hint = "Addresses look like tcp://host:8786"
+        if scheduler.startswith(("tls:", "wss:")):
+            hint = "Set its certificates in Dask's configuration, distributed.comm.tls"
+        raise ValueError(f"there is no Dask scheduler at {scheduler!r}: {error}. {hint}") from error
 
 
-def computed(tasks: list[Any]) -> list[Any]:
-    """Results of delayed tasks, in their order, from the scheduler in use.
+def client_in_use() -> Any:
+    """The client of the cluster in use, or None if tasks run in this process."""
+    # The scheduler in use is then a method of the client.
+    return getattr(dask.base.get_scheduler(), "__self__", None)
+
+
+def computed(tasks: list[Any], client: Any = None) -> list[Any]:
+    """Results of delayed tasks, in their order, from a client or the scheduler in use.
 
     On a cluster, a task whose worker dies is run again on another one. A task that kills every
-    worker it runs on, or a cluster without workers, is an error.
+    worker it runs on, a cluster without workers and one that is closed are errors.
     """
-    # The scheduler in use is a method of the client, if it is a cluster's.
-    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    client = client or client_in_use()
     if client is None:
         return list(dask.compute(*tasks))
     from distributed import KilledWorker
 
-    futures = client.compute(tasks)
+    futures: list[Any] = []
     try:
+        futures = client.compute(tasks)
         return _results(client, futures)
     except BaseException as error:
-        client.cancel(futures)
+        if client.status == "running":
+            client.cancel(futures)
+        elif isinstance(error, Exception):
+            raise RuntimeError(
+                "the connection to the Dask cluster was closed during the fit: nothing was fitted. "
+                "Connect to a cluster and fit again"
+            ) from error
         if not isinstance(error, KilledWorker):
             raise
         raise RuntimeError(
-            "a part of the data killed every worker that read it, probably because it ran out of "
+            "a part of the data ended every worker that tried it, probably because it ran out of "
             f"memory: make the chunks smaller or the workers larger ({error})"
         ) from error
     finally:

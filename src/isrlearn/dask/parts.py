@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,14 @@ from uuid import uuid4
 import dask
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from isrlearn.core.labels import Cells, encode
 from isrlearn.core.logistic import leading_metric
 from isrlearn.core.moments import Moments
 from isrlearn.core.whiten import Coordinates
-from isrlearn.dask.cluster import computed
+from isrlearn.dask.cluster import client_in_use, computed
 from isrlearn.engine import LogisticFit, LogisticLoss, Rows, minimise
 from isrlearn.estimators.heads import Sample
 
@@ -80,6 +82,7 @@ class DaskSample(Sample):
     """
 
     labels: list[Any] = field(default_factory=list)
+    client: Any = None  # of the cluster that has the labels
     reduction: tuple[NDArray, NDArray] | None = None
     has_rows = False
 
@@ -89,7 +92,7 @@ class DaskSample(Sample):
         whole, ends = Sample(np.empty((len(X), 0)), cells, target, weight), np.cumsum(X.lengths)
         parts = [np.arange(end - n, end) for n, end in zip(X.lengths, ends, strict=True)]
         labels = dask.persist(*(dask.delayed(whole.rows(part)) for part in parts))
-        return cls(X, cells, target, weight, list(labels))
+        return cls(X, cells, target, weight, list(labels), client_in_use())
 
     @property
     def size(self) -> tuple[float, int]:
@@ -111,7 +114,14 @@ class DaskSample(Sample):
         # two of them on one worker.
         while len(tasks) > 1:
             tasks = [dask.delayed(sum)(tasks[i : i + 2]) for i in range(0, len(tasks), 2)]
-        return computed(tasks)[0]
+        try:
+            return computed(tasks, self.client)[0]
+        except ValueError as error:
+            found, names = re.match(r"feature (\d+) ", str(error)), self.X.feature_names
+            if found is None or names is None:
+                raise
+            what = str(error)[found.end() :]
+            raise ValueError(f"column {names[int(found[1])]!r} {what}") from error
 
     def project(self, components: NDArray, center: NDArray) -> DaskSample:
         """The same sample with centred rows projected on directions (d, p)."""
@@ -142,7 +152,7 @@ class DaskSample(Sample):
         def summed(coef: NDArray, intercept: NDArray) -> tuple[float, NDArray, NDArray]:
             """Loss and gradient. Coefficients are mapped to the features, not rows to the head."""
             at = partial(of_sample, coef=coef @ matrix.T, intercept=intercept)
-            total, m = sum(computed(self.sums(at, moments=False))), len(intercept)
+            total, m = sum(computed(self.sums(at, moments=False), self.client)), len(intercept)
             return float(total[0]), total[1:-m].reshape(m, -1) @ matrix, total[-m:]
 
         loss: Any = SimpleNamespace(loss_and_gradient=summed)
@@ -203,6 +213,11 @@ def is_frame(X: Any) -> bool:
 
 def read_part(part: Any) -> Any:
     """Rows of a part, inside a task: an array, or rows of a file."""
+    if sparse.issparse(part):
+        raise ValueError(
+            "the chunks of X are sparse, and a fit on Dask needs dense ones: make them dense with "
+            "X.map_blocks(lambda chunk: chunk.toarray())"
+        )
     if not isinstance(part, tuple):
         # Chunks received over the network may be unaligned, which makes reading them much slower.
         return np.require(part, requirements="A")
@@ -242,9 +257,18 @@ def _of_frame(frame: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRow
                 f"could be misaligned. The frame has {columns[:8]}"
             )
     wanted = [c for c in columns if c not in named] if features is None else list(features)
+    # Types of other libraries, such as pandas' own numbers, become floats, with NaN for NA.
+    floats: dict[str, type] = {}
+    for name, kind in frame[wanted].dtypes.items():
+        if getattr(kind, "kind", "O") not in "biuf":
+            raise ValueError(
+                f"column {name!r} has the type {kind}, which is not a number: convert it, or name "
+                "the columns to use in features"
+            )
+        floats |= {} if isinstance(kind, np.dtype) else {name: np.float64}
     pieces = computed(frame[named].to_delayed())
     labels = {r: np.concatenate([p[name].to_numpy() for p in pieces]) for r, name in roles.items()}
-    X = frame[wanted].to_dask_array(lengths=tuple(map(len, pieces)))
+    X = frame[wanted].astype(floats).to_dask_array(lengths=tuple(map(len, pieces)))
     return _of_array(X, labels, tuple(map(str, wanted)))
 
 

@@ -61,6 +61,10 @@ def captured(model: nn.Module, layer: str) -> Iterator[Callable[[int], Tensor]]:
                 "called once, so that its inputs are the features of the samples"
             )
         found = inputs.pop()
+        if found.layout != torch.strided:
+            raise ValueError(
+                f"layer {layer!r} gets sparse inputs ({found.layout}): make them dense before it"
+            )
         if found.ndim != 2 or len(found) != n:
             raise ValueError(
                 f"layer {layer!r} gets inputs of shape {tuple(found.shape)} for {n} samples; it "
