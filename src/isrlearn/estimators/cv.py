@@ -14,7 +14,6 @@ from isrlearn.estimators.classifier import ISRClassifier
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.regressor import ISRRegressor
 from isrlearn.estimators.search import Search
-from isrlearn.estimators.selection import group_scores
 
 
 def _best_has(name: str) -> Any:
@@ -71,7 +70,9 @@ class ISRClassifierCV(ClassifierMixin, Search):
     best_params_ : dict
         ``ISRClassifier(**best_params_)`` has these settings.
     best_score_ : float
-        Mean over splits of the score by the selection rule.
+        Score of the best setting by the selection rule on the held-out rows of all splits
+        together. (A mean of the splits' worst groups would be too low.) It was chosen for its
+        score, so evaluate it on new rows.
     best_index_ : int
         Row of `cv_results_`.
     cv_results_ : dict
@@ -157,11 +158,11 @@ class ISRClassifierCV(ClassifierMixin, Search):
         """Names of the classes, sorted."""
         return self.best_estimator_.classes_
 
-    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
+    def _values(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
         two = outputs.shape[1] == 1
         codes = (outputs[:, 0] > 0).astype(int) if two else outputs.argmax(axis=1)
         hits = classes[codes] == held_out.cells.classes[held_out.cells.k]
-        return group_scores(hits.astype(float), held_out.cells)
+        return hits.astype(float)
 
 
 class ISRRegressorCV(RegressorMixin, Search):
@@ -248,6 +249,8 @@ class ISRRegressorCV(RegressorMixin, Search):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
-        squares = np.square(outputs - held_out.target, dtype=float)
-        return -np.sqrt(-group_scores(-squares, held_out.cells))
+    def _values(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
+        return -np.square(outputs - held_out.target, dtype=float)
+
+    def _score(self, means: NDArray) -> NDArray:
+        return -np.sqrt(-means)

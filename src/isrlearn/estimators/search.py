@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -47,8 +48,12 @@ class Search(check.SparseInput, BaseEstimator):
     random_state: Any
 
     @abstractmethod
-    def _score(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
-        """Scores of the worst group and of all held-out rows, ``X @ coef + intercept`` given."""
+    def _values(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
+        """What each held-out row adds to a score, ``X @ coef + intercept`` given."""
+
+    def _score(self, means: NDArray) -> NDArray:
+        """Scores from means of these values."""
+        return means
 
     @check.all_or_nothing
     def fit(
@@ -76,11 +81,11 @@ class Search(check.SparseInput, BaseEstimator):
         sample = self._sample(X, y, environments, reset=True)
         points, splits = self._points(sample), self._splits(sample, validation)
         scores = self._scores(splits, [self._estimator(**point)._settings() for point in points])
-        self.cv_results_ = rules.results_of(points, scores, self.selection)
+        self.cv_results_ = rules.results_of(points, *scores, self.selection)
         efforts = [rules.effort(point, self._penalty) for point in points]
         self.best_index_ = rules.best_of(self.cv_results_, efforts)
         self.best_params_ = points[self.best_index_]
-        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        self.best_score_ = rules.score_of(self.cv_results_, self.best_index_, self.selection)
         self.n_splits_ = len(splits)
         self.best_estimator_ = self._estimator(**self.best_params_).fit(X, y, environments)
         return self
@@ -127,7 +132,7 @@ class Search(check.SparseInput, BaseEstimator):
             return [(sample, self._held_out(validation))]
         rng = None if self.random_state is None else check_random_state(self.random_state)
         folds = rules.folds_of(sample.X, sample.cells, self.selection, self.cv, rng)
-        return [(sample.rows(train), sample.rows(test)) for train, test in folds]
+        return [(sample.rows(train), _named(sample, test)) for train, test in folds]
 
     def _held_out(self, validation: Any) -> Sample:
         """The validation rows, checked."""
@@ -145,8 +150,8 @@ class Search(check.SparseInput, BaseEstimator):
             )
         return self._sample(*validation, reset=False)
 
-    def _scores(self, splits: Sequence[Split], settings: list[Settings]) -> NDArray:
-        """Worst-group and average score of every setting on every split: (settings, splits, 2).
+    def _scores(self, splits: Sequence[Split], settings: list[Settings]) -> tuple[NDArray, NDArray]:
+        """Worst-group and average scores on every split (settings, splits, 2), and of all rows.
 
         Splits run side by side, each with one BLAS thread: the results do not depend on `n_jobs`,
         to the last bit.
@@ -161,23 +166,27 @@ class Search(check.SparseInput, BaseEstimator):
             columns = run(
                 joblib.delayed(self._score_split)(*split, settings, advance) for split in splits
             )
-        return np.stack(columns, axis=1)
+        sums = np.stack(columns, axis=1)
+        size = np.array([rules.cell_sums(np.ones(len(s.cells.k)), s.cells) for _, s in splits])
+        pooled = rules.group_scores(sums.sum(axis=1), size.sum(axis=0))
+        return self._score(rules.group_scores(sums, size)), self._score(pooled)
 
     def _score_split(
         self, train: Sample, held_out: Sample, settings: list[Settings], advance: Any
     ) -> NDArray:
-        """Scores (settings, 2) on one split; what the settings share is computed once."""
+        """Sums (settings, cells + 1) on one split; what the settings share is computed once."""
         if self._target == "classes":
             check.check_classes(train.cells.classes, np.bincount(train.cells.k))
         fitter = Fitter(train, settings, clip=True)
-        scores = np.empty((len(settings), 2))
+        sums = [np.empty(0)] * len(settings)
         # Strong penalties first: each head starts from the one before.
         for i in sorted(range(len(settings)), key=lambda i: -settings[i].penalty):
             fitted = fitter.fit(settings[i])
             outputs = held_out.X @ fitted.coef.T + fitted.intercept
-            scores[i] = self._score(outputs, held_out, train.cells.classes)
+            values = self._values(outputs, held_out, train.cells.classes)
+            sums[i] = rules.cell_sums(values, held_out.cells)
             advance(1)
-        return scores
+        return np.array(sums)
 
     def trade_off(self) -> Any:
         """A pandas data frame of all settings: average against worst group.
@@ -218,3 +227,9 @@ class Search(check.SparseInput, BaseEstimator):
     def intercept_(self) -> Any:
         """Intercepts of the best estimator."""
         return self.best_estimator_.intercept_
+
+
+def _named(sample: Sample, rows: NDArray) -> Sample:
+    """Some of the rows, with the names of all classes and environments."""
+    cells = replace(sample.cells, k=sample.cells.k[rows], e=sample.cells.e[rows])
+    return replace(sample.rows(rows), cells=cells)

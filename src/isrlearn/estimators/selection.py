@@ -141,21 +141,30 @@ def cell_folds(
     return found
 
 
-def group_scores(values: NDArray, cells: Cells) -> NDArray[np.float64]:
-    """Mean of one value per row in the cell where it is lowest, and over all rows."""
+def cell_sums(values: NDArray, cells: Cells) -> NDArray[np.float64]:
+    """One value per row summed over each cell and, last, over all rows."""
     known = cells.e != MISSING
     slots = cells.k[known] * len(cells.environments) + cells.e[known]
-    size = np.bincount(slots)
-    means = np.bincount(slots, values[known])[size > 0] / size[size > 0]
-    average = values.mean()
-    return np.array([means.min() if len(means) else average, average])
+    n_cells = len(cells.classes) * len(cells.environments)
+    return np.append(np.bincount(slots, values[known], n_cells), values.sum())
 
 
-def results_of(points: Sequence[dict], scores: NDArray, selection: str) -> dict[str, Any]:
-    """A table as scikit-learn's searches have it, from `scores` (points, splits, 2).
+def group_scores(sums: NDArray, size: NDArray) -> NDArray[np.float64]:
+    """Mean in the cell where it is lowest, and over all rows, from `cell_sums` (..., cells + 1)."""
+    seen = np.broadcast_to(size > 0, sums.shape)
+    means = np.where(seen, sums / np.where(size > 0, size, 1.0), np.inf)
+    average = means[..., -1]
+    worst = means[..., :-1].min(axis=-1)
+    return np.stack([np.where(np.isfinite(worst), worst, average), average], axis=-1)
+
+
+def results_of(
+    points: Sequence[dict], scores: NDArray, pooled: NDArray, selection: str
+) -> dict[str, Any]:
+    """A table as scikit-learn's searches have it, from scores (points, splits, 2), and pooled ones.
 
     `mean_test_score` is what the selection rule compares; `mean_worst_group` and `mean_average`
-    are always there.
+    are always there, and so are the scores of the held-out rows of all splits together.
     """
     worst, average = scores[..., 0], scores[..., 1]
     chosen = worst if selection == "worst-group" else average
@@ -165,6 +174,7 @@ def results_of(points: Sequence[dict], scores: NDArray, selection: str) -> dict[
     for name, values in (("test_score", chosen), ("worst_group", worst), ("average", average)):
         results |= {f"split{j}_{name}": column for j, column in enumerate(values.T)}
         results[f"mean_{name}"] = values.mean(axis=1)
+    results["pooled_worst_group"], results["pooled_average"] = pooled.T
     results["std_test_score"] = chosen.std(axis=1)
     rank = stats.rankdata(-results["mean_test_score"], method="min")
     results["rank_test_score"] = rank.astype(np.int32)
@@ -180,6 +190,16 @@ def _column(points: Sequence[dict], name: str) -> np.ma.MaskedArray:
             column.data[i] = point[name]
             column.mask[i] = False
     return column
+
+
+def score_of(results: dict[str, Any], best: int, selection: str) -> float:
+    """Score of the best setting by a selection rule, on the held-out rows of all splits together.
+
+    The worst group of a few rows is lower than that of many by chance alone, so that a mean of the
+    splits' worst groups would be too low.
+    """
+    pooled = {"worst-group": "pooled_worst_group", "average": "pooled_average"}
+    return float(results[pooled.get(selection, "mean_test_score")][best])
 
 
 def best_of(results: dict[str, Any], efforts: Sequence[tuple]) -> int:

@@ -111,7 +111,31 @@ def test_scores_are_those_of_the_group_report(data, selection):
             assert results[f"split{j}_test_score"][i] == pytest.approx(chosen)
     mean = np.mean([results[f"split{j}_test_score"] for j in range(2)], axis=0)
     np.testing.assert_allclose(results["mean_test_score"], mean)
-    assert search.best_score_ == results["mean_test_score"].max()
+    pooled = results[f"pooled_{selection.replace('-', '_')}"]
+    assert search.best_score_ == pooled[search.best_index_]
+    for i, point in enumerate(results["params"]):
+        rows, predicted = np.concatenate([test for _, test in folds]), []
+        for train, test in folds:
+            estimator = search._estimator(**point)
+            estimator.fit(data.X[train], data.y[train], environments=data.environments[train])
+            predicted.append(estimator.predict(data.X[test]))
+        report = group_report(data.y[rows], np.concatenate(predicted), data.environments[rows])
+        assert results["pooled_worst_group"][i] == pytest.approx(report.worst)
+        assert results["pooled_average"][i] == pytest.approx(report.average)
+
+
+def test_the_best_score_is_no_mean_of_minima(shortcut):
+    # Small groups: the mean of five folds' worst groups is far below the accuracy on new rows.
+    gaps = []
+    for seed in range(8):
+        train, test = shortcut(240, seed=seed), shortcut(4000, seed=seed)
+        search = ISRClassifierCV(n_spurious=2, scale=0.0, C=1.0, weights=None, cv=5)
+        search.fit(train.X, train.y, environments=train.environments)
+        true = group_report(test.y, search.predict(test.X), test.environments).worst
+        gaps.append((search.best_score_ - true, search.cv_results_["mean_test_score"][0] - true))
+    pooled, mean = np.mean(gaps, axis=0)
+    assert mean < -0.05
+    assert abs(pooled) < 0.6 * abs(mean)
 
 
 def test_regression_scores_are_those_of_the_group_report(numbers):
