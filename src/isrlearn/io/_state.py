@@ -23,7 +23,7 @@ from isrlearn.estimators import (
     ISRTransformer,
 )
 from isrlearn.io._labels import label_array
-from isrlearn.io.errors import ModelFileError, shown
+from isrlearn.io.errors import ModelFileError, TableError, listed, shown
 
 Arrays = dict[str, NDArray]
 ESTIMATORS = {kind.__name__: kind for kind in (ISRClassifier, ISRRegressor, ISRTransformer)}
@@ -121,17 +121,7 @@ def _encoded_array(array: NDArray, name: str, arrays: Arrays) -> dict[str, Any]:
         transposed = array.ndim == 2 and array.strides[0] < array.strides[1]
         return {"array": [name, "F" if transposed else "C"]}
     kind, values = "str" if array.dtype.kind == "U" else array.dtype.name, array.tolist()
-    if not _LABELS.fullmatch(kind) or not all(type(v) in _PLAIN for v in values):
-        raise ModelFileError(
-            f"{name} of type {array.dtype} cannot be stored; fit with numbers or text, for "
-            "example .astype(str)"
-        )
-    if kind == "str" and len(set(values)) < len(values):
-        twice = next(value for value in values if values.count(value) > 1)
-        raise ModelFileError(
-            f"{name} holds {shown(twice)} twice: NumPy drops NUL characters at the end of a text; "
-            "rename the labels that had them"
-        )
+    _labels(kind, values, name)  # what cannot be loaded is not saved
     return {"labels": [kind, values]}
 
 
@@ -182,15 +172,26 @@ def _decoded(value: Any, arrays: Arrays, used: Arrays) -> Any:
     raise ModelFileError(f"an object of type {shown(name)} is not loaded")
 
 
-def _labels(kind: str, values: list[Any]) -> NDArray:
+def _labels(kind: str, values: list[Any], name: str = "labels") -> NDArray:
     """Labels of a known type."""
     if not _LABELS.fullmatch(kind) or not all(type(v) in _PLAIN for v in values):
-        raise ModelFileError(f"labels of type {shown(kind)} are not loaded")
-    if kind == "str":
-        return label_array(values, np.arange(len(values)), "labels")
-    array = np.empty(len(values), dtype=kind)
-    array[:] = values
-    return array
+        raise ModelFileError(
+            f"{name} of type {shown(kind)} cannot be stored; fit with numbers or text, for "
+            "example .astype(str)"
+        )
+    if kind != "str":
+        array = np.empty(len(values), dtype=kind)
+        array[:] = values
+        return array
+    if len(set(values)) < len(values):
+        raise ModelFileError(
+            f"{name} holds a text twice, {listed(values)}: NumPy drops NUL characters at the end "
+            "of a text; rename the labels that had them"
+        )
+    try:
+        return label_array(values, np.arange(len(values)), name)
+    except TableError as error:
+        raise ModelFileError(str(error)) from None
 
 
 def _check(estimator: Any) -> None:
