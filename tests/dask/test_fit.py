@@ -269,8 +269,10 @@ def test_nan_is_found(data):
     X, y, e, _ = data
     X = X.copy()
     X[600, 2] = np.nan
+    fitted = ISRClassifier().fit(data[0], y, e)
     with pytest.raises(ValueError, match="feature 2 holds NaN"):
-        isr_dask.fit(ISRClassifier(), da.from_array(X, chunks=(300, -1)), y, environments=e)
+        isr_dask.fit(fitted, da.from_array(X, chunks=(300, -1)), y, environments=e)
+    assert not [name for name in vars(fitted) if name.endswith("_")]  # no half of a fit is left
 
 
 COLUMNS = {

@@ -60,13 +60,19 @@ def fit(
             f"{type(estimator).__name__} cannot be fitted on Dask collections; the estimators that "
             f"can are {', '.join(kind.__name__ for kind in _ESTIMATORS)}"
         )
+    roles = {"y": y, "environments": environments, "sample_weight": sample_weight}
+    return _fit(estimator, X, roles, features)
+
+
+@check.all_or_nothing
+def _fit(estimator: Any, X: Any, roles: dict[str, Any], features: Any) -> Any:
+    """`fit` of an estimator that can be fitted on Dask."""
     settings = estimator._settings()
     target: str | None = "classes" if METHODS[settings.method].uses_classes else None
     if isinstance(estimator, ISRRegressor):
         target = "numbers"
-    if y is None and target is not None:
+    if roles["y"] is None and target is not None:
         raise ValueError("y is needed: labels, or the name of the column that holds them")
-    roles = {"y": y, "environments": environments, "sample_weight": sample_weight}
     task = "regression" if target == "numbers" else "classification"
     rows, labels = rows_of(X, roles, features, task)
     _, y, cells, weight = check.check_rows(estimator, rows, *map(labels.get, roles), target=target)
