@@ -10,7 +10,10 @@ from sklearn import config_context
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    parametrize_with_checks,
+)
 
 from isrlearn.paper import baselines
 from isrlearn.paper.baselines.linear import LinearBaseline
@@ -42,6 +45,12 @@ def quick(cls):
 )
 def test_common_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("name", ["ANDMaskClassifier", "ANDMaskRegressor"])
+def test_weights_are_repetitions_after_all_the_steps_of_the_default(name):
+    model = getattr(baselines, name)(missing_environments="single")
+    check_sample_weight_equivalence_on_dense_data(name, model)
 
 
 def small(seed=0, n=60):

@@ -39,6 +39,16 @@ class Problem:
     weight: NDArray | None  # (n,) positive
     loss: Loss
 
+    def distinct(self) -> Problem:
+        """The same samples with equal ones merged: weights then do what repetitions do, exactly."""
+        rows = np.column_stack([self.codes, self.target, self.X])
+        _, first, index = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        if self.weight is None and len(first) == len(rows):
+            return self
+        weight = np.bincount(index.ravel(), self.weight)
+        X, target, codes = (a[first] for a in (self.X, self.target, self.codes))
+        return replace(self, X=X, target=target, codes=codes, weight=weight)
+
     @property
     def precision(self) -> DTypeLike:
         """Precision of gradient descent: single, as published, where samples dominate the time."""
