@@ -339,10 +339,13 @@ def check_cells(moments: Moments, *, second_order: bool = False) -> None:
         for n, e in zip(moments.count[k], moments.environments[:5], strict=False)
     )
     least_rows = "two rows or more in each of" if least > 1 else "rows in"
+    # A class that was seen in one environment is still in one after environments were merged.
+    several = (moments.count > 0).sum(axis=1) > 2
+    merge = least > 1 and (several & (moments.count.sum(axis=1) >= 4)).any()
     raise IncompleteDataError(
         f"no class has {least_rows} two environments, so nothing can be compared: class "
-        f"{_show(moments.classes[k])} has {rows}. Merge environments, or label the environment of "
-        "more rows."
+        f"{_show(moments.classes[k])} has {rows}. Add rows of one class from another environment"
+        f"{', or merge environments of few rows' * bool(merge)}."
     )
 
 

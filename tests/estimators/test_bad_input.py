@@ -172,7 +172,7 @@ def test_classes_in_one_environment_each(binary, ternary, form):
     n = np.sum(y[rows] == 0)
     message = (
         "no class has rows in two environments, so nothing can be compared: class 0 has "
-        f"{n} in 'north', 0 in 'west'. Merge environments, or label the environment of more rows."
+        f"{n} in 'north', 0 in 'west'. Add rows of one class from another environment."
     )
     for estimator in (ISRClassifier, ISRTransformer):
         refused(message, estimator, data, **form)

@@ -266,6 +266,7 @@ def regression_subspace(
 def _centred(moments: Moments, k: Any) -> NDArray:
     """Unweighted deviations of a class's cell means from their average, one row per cell."""
     mean = moments.mean[k][moments.count[k] > 0]
+    mean = mean - mean[:1]  # the sum of large means could overflow
     return mean - mean.mean(axis=0) if len(mean) else mean
 
 

@@ -127,7 +127,9 @@ def predict_proba(estimator: Any, X: Any) -> Any:
 def _lazy(estimator: Any, X: Any, method: str, width: int | None = None, **result: Any) -> Any:
     """A method of the estimator, applied to chunks of whole rows, with its features in order."""
     if is_frame(X):
-        X = X[list(getattr(estimator, "feature_names_in_", X.columns))].to_dask_array()
+        names = {str(name): name for name in X.columns}  # known as text, whatever they are
+        wanted = getattr(estimator, "feature_names_in_", names)
+        X = X[[names.get(name, name) for name in wanted]].to_dask_array()
     elif not hasattr(X, "map_blocks"):
         raise TypeError(f"X must be a Dask array or a Dask frame; got {type(X).__name__}")
     # A copy for plain arrays, without the moments, which can be large.

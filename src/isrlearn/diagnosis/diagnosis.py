@@ -129,6 +129,11 @@ def diagnose(
     check.check_between("n_bootstrap", n_bootstrap, 0, np.inf)
     X, cells, target = _checked(X, y, environments, task)
     moments = sum_cells(X, cells, pooled=True)
+    if not moments.total_scatter().any():
+        raise ValueError(
+            f"all {X.shape[1]} features are constant over the {len(X)} rows: there is nothing to "
+            "diagnose"
+        )
     if moments.dof < 1:
         raise ValueError(
             f"the {int(moments.count.sum())} rows with an environment are in as many cells, one "

@@ -21,6 +21,8 @@ _PART, _PART_ROWS, _NARROW = 1 << 16, 256, 64
 _GLANCE, _FAR = 32, 8.0
 #: Mean square of a float32 column below which some of its squares have too few digits.
 _TINY = 1e-30
+#: Largest mean of a feature: sums of products of rows must not overflow.
+_LARGEST = 1e150
 
 
 def cell_moments(
@@ -251,7 +253,7 @@ def _check_sums(sums: _Sums, cells: Cells, dtype: DTypeLike, n_features: int) ->
     What follows needs squares of squares in float64, and coefficients in float32. Targets come
     after the features.
     """
-    bad = np.argwhere(~np.isfinite(sums.mean))
+    bad = np.argwhere(~(np.abs(sums.mean) <= _LARGEST))
     if len(bad):
         slot, j = bad[0].tolist()
         K, E = len(cells.classes), len(cells.environments)
