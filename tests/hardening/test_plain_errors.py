@@ -51,8 +51,8 @@ def test_constant_features_cannot_be_diagnosed(task):
 
 
 def test_the_advice_for_classes_in_one_environment_each_works():
-    X, y, e = sample()
-    with pytest.raises(ValueError, match="Add rows of one class from another environment.$"):
+    X, y, _ = sample()
+    with pytest.raises(ValueError, match=r"Add rows of one class from another environment\.$"):
         ISRClassifier().fit(X, y, y)
     environments = y.copy()
     environments[np.flatnonzero(y == 1)[:20]] = 0
@@ -62,6 +62,6 @@ def test_the_advice_for_classes_in_one_environment_each_works():
 def test_the_advice_for_cells_of_one_row_works():
     X, y, _ = sample(24)
     lonely = np.arange(24) // 2
-    with pytest.raises(ValueError, match="or merge environments of few rows.$"):
+    with pytest.raises(ValueError, match=r"or merge environments of few rows\.$"):
         ISRClassifier("cov").fit(X, y, lonely)
     assert ISRClassifier("cov").fit(X, y, lonely // 6).coef_.shape == (1, 4)

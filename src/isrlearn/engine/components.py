@@ -40,12 +40,12 @@ def row_components(
     if n <= min(d, _FEW_ROWS) and (isinstance(X, SparseRows) or not isinstance(X, Rows)):
         return _few_components(X, min(p, n), center, weight)
     if 4 * (p + _EXTRA) >= d:  # too few features for an iteration to save anything
-        return np.linalg.eigh(scatter_times(X, np.eye(d), center, weight))[1][:, : -p - 1 : -1]
+        return np.linalg.eigh(scatter_times(X, np.eye(d, dtype=X.dtype), center, weight))[1][:, : -p - 1 : -1]
     # Block Krylov iteration: the best directions in the span of all the blocks so far.
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((d, p + _EXTRA)))[0]
     blocks, inner, held = [Q], np.empty((0, 0)), 0.0
     for _ in range(_PASSES):
-        image = scatter_times(X, blocks[-1], center, weight)
+        image = scatter_times(X, blocks[-1].astype(X.dtype), center, weight)
         new = np.vstack([Q.T @ image for Q in blocks])
         inner = np.block([[inner, new[: len(inner)]], [new.T]])
         values, vectors = np.linalg.eigh(inner)
@@ -92,11 +92,11 @@ def centred_blocks(X: Any, center: NDArray) -> Iterator[tuple[slice, Any, NDArra
 
 
 def scatter_times(X: Any, V: NDArray, center: NDArray, weight: NDArray | None) -> NDArray:
-    """Scatter of the rows about `center` times V (d, k), in one pass."""
+    """Scatter of the rows about `center` times V (d, k), in one pass, in V's precision."""
     total, rest, level = np.zeros(V.shape), center, np.zeros(V.shape[1])
     for rows, block, rest in centred_blocks(X, center):
-        image = block @ V.astype(X.dtype) - (rest @ V).astype(X.dtype)
-        image = image if weight is None else image * weight[rows, None].astype(X.dtype)
+        image = block @ V - (rest @ V).astype(V.dtype)
+        image = image if weight is None else image * weight[rows, None].astype(V.dtype)
         total += block.T @ image
         level += image.sum(axis=0)
     return total - np.outer(rest, level)
