@@ -170,6 +170,10 @@ def test_labels_that_numpy_cannot_keep_apart_are_refused(tmp_path):
     path.write_bytes(b"x,y\n1,a\n2,a\0\n")
     with pytest.raises(TableError, match=r"column 'y' holds a NUL character in 'a\\x00'"):
         read_table(path, label="y")
+    for kind in ("U", "S"):
+        np.savez(tmp_path / "t.npz", X=X, y=np.array(["a\0b", "b"])[k].astype(kind))
+        with pytest.raises(TableError, match="'y' holds text with a NUL character"):
+            read_table(tmp_path / "t.npz", label="y")
     clf = ISRClassifier(n_spurious=1).fit(X, k, e)
     clf.classes_ = np.array(["a", "a"])
     with pytest.raises(ModelFileError, match="a text twice, 'a', 'a'"):

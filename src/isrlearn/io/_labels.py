@@ -33,16 +33,20 @@ def as_labels(values: NDArray, name: str) -> NDArray:
     if kind not in "biufUSM":
         raise TableError(f"{shown(name)} of type {values.dtype} cannot hold labels")
     if kind == "S":
-        return np.char.decode(values, "utf-8")
+        values = np.char.decode(values, "utf-8")
     if kind == "M":
         days, codes = np.unique(values, return_inverse=True)
         _check_texts(len(days), len(days), 28, name)
         texts = [None if day == "NaT" else day for day in np.datetime_as_string(days).tolist()]
         return label_array(texts, codes, name)
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
-    # Python cannot handle text with other code points than those of Unicode.
-    if kind == "U" and np.ascontiguousarray(values).view(np.uint32).max() > sys.maxunicode:
-        raise TableError(f"{shown(name)} holds text that is not Unicode")
+    if kind in "US":
+        characters = np.ascontiguousarray(values).view(np.uint32).reshape(len(values), -1)
+        # Python cannot handle text with other code points than those of Unicode.
+        if characters.max() > sys.maxunicode:
+            raise TableError(f"{shown(name)} holds text that is not Unicode")
+        if ((characters[:, :-1] == 0) & (characters[:, 1:] != 0)).any():
+            raise TableError(f"{shown(name)} holds text with a NUL character")
     return values
 
 
