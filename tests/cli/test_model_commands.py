@@ -28,7 +28,7 @@ from isrlearn.datasets import (
 )
 from isrlearn.estimators.heads import HEADS
 from isrlearn.io import read_model, read_table, save, write_columns
-from isrlearn.metrics import group_report
+from isrlearn.metrics import group_report, paired_report
 
 COLUMNS = ("--label", "label", "--environment", "environment")
 REGRESSION = ("--task", "regression", "--label", "f0", "--features", "f1:f3")
@@ -143,7 +143,13 @@ def test_the_baseline_is_the_same_head_with_nothing_removed(well, folder, model)
     plain = ISRClassifier(n_spurious=0).fit(train.X, train.y, environments=train.environments)
     report = group_report(test.y, plain.predict(test.X), environments=test.environments)
     assert record["baseline"]["worst"] == pytest.approx(report.worst)
+    isr = ISRClassifier().fit(train.X, train.y, environments=train.environments)
+    both = plain.predict(test.X), isr.predict(test.X)
+    change = paired_report(test.y, *both, test.environments)
+    assert record["change"]["worst"]["low"] == pytest.approx(change.worst.low)
+    assert [g["gained"] for g in record["change"]["groups"]] == [g.gained for g in change.groups]
     printed = well(*arguments)
+    assert f"Worst group: {change.worst} (95% interval of the difference)." in printed
     assert "nothing removed" in printed
     assert f"{report.worst:.3f}" in printed
 

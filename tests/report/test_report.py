@@ -146,11 +146,16 @@ class TestHonesty:
         assert "before" not in re.search(r"<main.*?</section>", page, re.S).group()
         assert '<input type="range"' not in page
 
-    def test_overlapping_intervals_are_pointed_out(self):
+    def test_chance_is_pointed_out(self, digits_report):
         data = gaussian()
         small = tuple(part[:24] for part in gaussian(1))
-        page = words(make_report(fitted(ISRClassifier(), data), data, small).html())
-        assert ("intervals overlap" in page) or ("stays at" in page)
+        report = make_report(fitted(ISRClassifier(), data), data, small)
+        page, worst = words(report.html()), report.evidence.change.worst
+        assert worst.low < 0 < worst.high
+        assert ("may be due to chance" in page) or ("stays at" in page)
+        # On 500 rows the paired rows decide.
+        assert digits_report.evidence.change.worst.low > 0
+        assert "may be due to chance" not in words(digits_report.html())
 
     def test_a_harmful_removal_is_reported(self, regression_report):
         found = regression_report.evidence

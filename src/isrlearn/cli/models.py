@@ -15,6 +15,7 @@ from isrlearn.cli.console import table as table_of
 
 if TYPE_CHECKING:
     from isrlearn.io import ModelFile, Table
+    from isrlearn.metrics import PairedReport
     from isrlearn.report import Report
 
 _FLOATS = click.Choice(["float32", "float64"])
@@ -62,6 +63,8 @@ def evaluate(
     """
     from sklearn.base import clone
 
+    from isrlearn.metrics import paired_report
+
     with working(f"Scoring {table}"):
         saved = tables.read_predictor(model)
         estimator = saved.estimator
@@ -75,7 +78,28 @@ def evaluate(
     title = f"{reports['model'].metric} of each group"
     records: dict[str, Any] = {name: report.to_dict() for name, report in reports.items()}
     record = {"model": records["model"], "baseline": records.get("nothing removed")}
-    return record, groups(title, reports)
+    shown = groups(title, reports)
+    if baseline is not None and reports["model"].metric != "r2":
+        X, y, environments = tables.data_of(rows)
+        both, metric = (plain.predict(X), estimator.predict(X)), reports["model"].metric
+        change = paired_report(y, *both, environments, metric=metric)
+        record["change"] = change.to_dict()
+        shown += _change(change)
+    return record, shown
+
+
+def _change(found: PairedReport) -> list[Any]:
+    """Rows that the removal gains and loses in each group, and the differences with intervals."""
+    columns = ["class", "environment", "gained", "lost", "p-value"]
+    cells = [[g.label, g.environment, g.gained, g.lost, f"{g.p_value:.2g}"] for g in found.groups]
+    n_left = 1 if found.groups[0].label is None else 2
+    cells = [row[2 - n_left :] for row in cells]
+    title = "Rows that the removal gains and loses"
+    return [
+        table_of(title, columns[2 - n_left :], cells, n_left=n_left),
+        f"Worst group: {found.worst} ({100 * found.level:g}% interval of the difference).",
+        f"Average: {found.average}.",
+    ]
 
 
 def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:

@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length
 
 from isrlearn.core.labels import Cells
 from isrlearn.estimators.selection import cell_folds
-from isrlearn.metrics import GroupReport, group_report
+from isrlearn.metrics import GroupReport, PairedReport, group_report, paired_report
 
 #: Which rows were scored: those of a "test" table, those of the "validation" table that chose the
 #: settings, "folds" of the training rows ("chosen-folds" if folds chose the settings too), the
@@ -118,6 +118,7 @@ class Evidence:
     before: GroupReport | None = None
     #: Of every setting, empty without training rows. Those that remove nothing share one report.
     reports: Mapping[Setting, GroupReport] = field(default_factory=dict)
+    change: PairedReport | None = None  # from before to after, on the same rows
     n_used: int = 0  # training rows that the other settings and the folds were fitted on
     reason: str = ""  # why cross-validation was not possible, for "training"
 
@@ -156,7 +157,9 @@ def evidence(
             kind, reason, held_out = "training", str(error), train
     if held_out is not None:
         found = _trade_off(estimator, [(sample, held_out)], own, train)
-    return Evidence(kind, own, found[own], found[_NOTHING], found, len(sample.y), reason)
+    reports, change = found
+    after, before = reports[own], reports[_NOTHING]
+    return Evidence(kind, own, after, before, reports, change, len(sample.y), reason)
 
 
 def metric_of(estimator: Any) -> str:
@@ -169,8 +172,11 @@ def _trade_off(
     pairs: Sequence[tuple[LabelledRows, LabelledRows]],
     own: Setting,
     train: LabelledRows | None,
-) -> dict[Setting, GroupReport]:
-    """Report of each setting, fitted on the first and scored on the second part of each pair."""
+) -> tuple[dict[Setting, GroupReport], PairedReport]:
+    """Report of each setting, fitted on the first and scored on the second part of each pair.
+
+    The second report compares the model with nothing removed on the same rows.
+    """
     # With `train`, the rows that the estimator was fitted on, the model itself is scored and
     # nothing removed is fitted on all these rows; otherwise both are fitted in each pair.
     counts = _counts(estimator, own[0])
@@ -194,13 +200,11 @@ def _trade_off(
     y = np.concatenate([held_out.y for _, held_out in pairs])
     environments = np.concatenate([held_out.environments for _, held_out in pairs])
     metric = metric_of(estimator)
-    reports = {
-        (r, s): group_report(y, np.concatenate(values), environments, metric=metric)
-        for (r, s), values in predicted.items()
-        if r not in failed
-    }
+    whole = {s: np.concatenate(v) for s, v in predicted.items() if s[0] not in failed}
+    reports = {s: group_report(y, v, environments, metric=metric) for s, v in whole.items()}
+    change = paired_report(y, whole[_NOTHING], whole[own], environments, metric=metric)
     grid = [(r, s) for r in counts if r not in failed for s in scales]
-    return {setting: reports.get(setting, reports[_NOTHING]) for setting in grid}
+    return {setting: reports.get(setting, reports[_NOTHING]) for setting in grid}, change
 
 
 def _counts(estimator: Any, chosen: int) -> list[int]:

@@ -80,22 +80,24 @@ def plural(n: int, thing: str) -> str:
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
-def headline(before: GroupReport | None, after: GroupReport) -> tuple[str, str]:
+def headline(found: Evidence) -> tuple[str, str]:
     """What happened to the worst group in a sentence, and a caution where it is uncertain."""
+    before, after, change = found.before, found.after, found.change
     metric, new = after.metric, after.by_rank[0]
     what = "accuracy" if metric == "accuracy" else "error"
     end = score_text(new.value, metric)
-    if before is None:
+    if before is None or change is None:
         return f"In the worst group, {group_name(new)}, the {what} is {end}.", ""
     old = before.by_rank[0]
     if new.value == old.value:
         return f"The {what} of the worst group stays at {end}.", ""
     rises = new.value > old.value
     helps = "" if rises == (metric == "accuracy") else ": the removal does not help here"
-    caution = "The two intervals overlap: with so few rows the difference may be due to chance."
-    overlap = max(old.low, new.low) <= min(old.high, new.high)
-    change = f"{'rises' if rises else 'falls'} from {score_text(old.value, metric)} to {end}"
-    return f"The {what} of the worst group {change}{helps}.", caution if overlap else ""
+    low, high = (f"{v:+.1%}" if metric == "accuracy" else f"{v:+.3g}" for v in change.worst[2:])
+    caution = f"With so few rows that may be due to chance: 95% interval {low} to {high}."
+    verb = f"{'rises' if rises else 'falls'} from {score_text(old.value, metric)} to {end}"
+    chance = change.worst.low <= 0 <= change.worst.high
+    return f"The {what} of the worst group {verb}{helps}.", caution if chance else ""
 
 
 @dataclass(frozen=True)

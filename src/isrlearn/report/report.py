@@ -76,7 +76,7 @@ class Report:
     @property
     def headline(self) -> str:
         """What happened to the worst group, in a sentence."""
-        return figures.headline(self.evidence.before, self.evidence.after)[0]
+        return figures.headline(self.evidence)[0]
 
     def html(self) -> str:
         """The report as one self-contained page, which runs no script but its own."""
