@@ -25,7 +25,7 @@ help:
 	@echo "make dist    build wheel and sdist in dist/, check them, run the demo in an empty environment"
 	@echo "make test-oldest  run the suite with the oldest supported versions of the dependencies"
 	@echo "make coverage     measure branch coverage of core and estimators; at least 95 % is required"
-	@echo "make fuzz    read thousands of damaged files; each must be refused by one of our errors"
+	@echo "make fuzz    thousands of damaged files, each refused by one of our errors, and of commands"
 	@echo "make audit   look up known vulnerabilities of the installed packages (needs the network)"
 	@echo "make lint    run ruff (lint and format) and mypy; changes nothing"
 	@echo "make format  apply ruff's fixes and formatting"
@@ -49,6 +49,7 @@ coverage: $(VENV)/.dev-installed
 fuzz: $(VENV)/.dev-installed
 	$(ONE_THREAD) $(BIN)/python tests/fuzz/checkpoints.py
 	$(ONE_THREAD) $(BIN)/python tests/fuzz/files.py
+	$(ONE_THREAD) $(BIN)/python tests/fuzz/command_line.py
 
 docs: $(VENV)/.docs-installed
 	rm -rf build/docs docs/generated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -79,15 +80,15 @@ _PARAMETERS: dict[str, _Number] = {
     ),
     "n_components": _Number(
         Real,
-        np.finfo(float).tiny,
+        sys.float_info.min,
         np.inf,
         "'auto', None, an int of at least 1, or a fraction of variance in (0, 1)",
         ("auto", None),
     ),
-    "level": _Number(Real, np.finfo(float).tiny, 1 - 1e-9, "a number in (0, 1)"),
+    "level": _Number(Real, sys.float_info.min, 1 - 1e-9, "a number in (0, 1)"),
     "scale": _Number(Real, 0, 1, "a number in [0, 1]"),
-    "C": _Number(Real, np.finfo(float).tiny, np.inf, "a number greater than 0"),
-    "alpha": _Number(Real, 0, np.finfo(float).max, "a number of at least 0"),
+    "C": _Number(Real, sys.float_info.min, sys.float_info.max, "a number greater than 0"),
+    "alpha": _Number(Real, 0, sys.float_info.max, "a number of at least 0"),
 }
 _CHOICES: dict[str, Sequence[object]] = {
     "variant": ("pooled", "paper"),
@@ -329,7 +330,7 @@ def check_cells(moments: Moments, *, second_order: bool = False) -> None:
     if len(moments.environments) < 2:
         return
     # A population's counts are shares: any positive one will do.
-    least = (2 if second_order else 1) if moments.ddof else np.finfo(float).tiny
+    least = (2 if second_order else 1) if moments.ddof else sys.float_info.min
     enough = moments.count >= least
     if (enough.sum(axis=1) >= 2).any():
         return

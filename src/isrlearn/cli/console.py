@@ -115,7 +115,7 @@ def show_notes(table: DataTable) -> None:
 def say(text: str) -> None:
     """Write a line to standard error, unless it is closed."""
     with suppress(OSError):
-        click.echo(printable(text), err=True)
+        click.echo(printable(text).replace("\n", "?"), err=True)
 
 
 def command_line() -> str:

@@ -70,10 +70,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def _temporary(target: Path) -> Iterator[BinaryIO]:
     """A file that is renamed to the target, or deleted after an error."""
     beside = target.parent / f".{target.name[:100]}.{secrets.token_hex(4)}.part"
-    # Created like any new file, so that the user's umask decides who may read it.
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    try:  # before the file exists: a signal may arrive as soon as it does
+        with open(beside, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -81,7 +79,7 @@ def _temporary(target: Path) -> Iterator[BinaryIO]:
             os.chmod(beside, target.stat().st_mode & 0o777)
         os.replace(beside, target)
     except BaseException:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.unlink(beside)
         raise
 

@@ -154,18 +154,15 @@ def numbers(text: str) -> tuple[int, ...]:
     ((2, 3, 4, 5), (2, 4, 8), (3,))
     """
     try:
-        if ":" in text:
-            first, last = (int(part) for part in text.split(":"))
-            found = tuple(range(first, last + 1))
-        else:
-            found = tuple(int(part) for part in text.split(","))
+        found = tuple(int(part) for part in text.split(":" if ":" in text else ","))
+        first, last = found if ":" in text else (min(found), max(found))
     except ValueError:
         raise ValueError(
             f"{text!r} is neither a range such as 2:10 nor a list such as 2,4,8"
         ) from None
-    if not found or min(found) < 1:
-        raise ValueError(f"{text!r} must name integers from 1 up, the smaller end first")
-    return found
+    if not 1 <= first <= last <= 10_000:
+        raise ValueError(f"{text!r} must name integers from 1 to 10,000, the smaller end first")
+    return tuple(range(first, last + 1)) if ":" in text else found
 
 
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -120,7 +120,7 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, completely or not at all."""
         with atomic_write(path) as file:
-            file.write(self.html().encode("utf-8"))
+            file.write(self.html().encode("utf-8", "replace"))  # names of files may hold any byte
 
     def to_dict(self) -> dict[str, Any]:
         """The scores of the model and of every setting, ready for JSON."""
