@@ -1,10 +1,50 @@
-"""A progress bar on a terminal."""
+"""Long runs: a progress bar on a terminal, and an orderly end."""
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a run like Ctrl-C: files are closed, and no half file is left."""
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """Raise `Terminated` at a SIGTERM.
+
+    Examples
+    --------
+    >>> import signal
+    >>> with terminated_as_interrupted():
+    ...     try:
+    ...         signal.raise_signal(signal.SIGTERM)
+    ...     except KeyboardInterrupt:
+    ...         print("in order")
+    in order
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set a handler
+        return
+
+    def interrupt(*_: Any) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def on_terminal() -> bool:
+    """Whether standard error, which may be closed, is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 @contextmanager
@@ -16,7 +56,7 @@ def progress(
     Rich draws it; without that package there is no bar. A total of None is not known; `done` was
     done before.
     """
-    if not shown or not sys.stderr.isatty():
+    if not shown or not on_terminal():
         yield lambda done: None
         return
     try:

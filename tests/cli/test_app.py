@@ -184,6 +184,7 @@ FULL = "isr: No space left on device: standard output\n"
         ("inspect none.isr", "2>/dev/full", (2, "")),
         ("datasets list", ">&-", (0, "")),
         ("inspect none.isr", "2>&-", (2, "")),
+        ("evaluate none.isr none.csv", "2>&-", (2, "")),
     ],
 )
 def test_streams_that_take_nothing(arguments, redirected, outcome):

@@ -207,7 +207,7 @@ def test_an_interrupted_run_ends_in_order_and_says_how_to_go_on(tmp_path, sent):
     process = started(tmp_path, 2, 5, "--seeds", "200")
     process.send_signal(sent)
     _, shown = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + sent
     assert b"the same command resumes" in shown
     assert b"Traceback" not in shown
     assert len(read_records(tmp_path / "results.jsonl")) >= 5  # and no warning of a cut line

@@ -9,7 +9,8 @@ import signal
 import pytest
 
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import complete, outcomes, terminated_as_interrupted
+from isrlearn.paper.runner import complete, outcomes
+from isrlearn.progress import terminated_as_interrupted
 
 # With several jobs the work is looked up by name in fresh processes: builtins are there too.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +14,7 @@ import click
 
 from isrlearn import __version__
 from isrlearn.cli.console import say
+from isrlearn.progress import Terminated, terminated_as_interrupted
 
 OK, INTERNAL_ERROR, USER_ERROR = 0, 1, 2
 #: What a shell reports for a program that a signal ended.
@@ -72,32 +71,11 @@ def cli(settings: dict[str, Any], debug: bool) -> None:
     settings["debug"] = debug
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command like Ctrl-C: no partial file is left."""
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Raise `Terminated` at a SIGTERM; only the main thread may choose what a signal does."""
-
-    def stop(*_: Any) -> None:
-        raise Terminated
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def run(arguments: Sequence[str]) -> int:
     """Exit code of one run of the command line."""
     settings = {"debug": False, "arguments": list(arguments)}
     try:
-        with _terminable():
+        with terminated_as_interrupted():
             code = cli.main(list(arguments), prog_name="isr", obj=settings, standalone_mode=False)
             if sys.stdout is not None:
                 sys.stdout.flush()

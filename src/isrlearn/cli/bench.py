@@ -105,31 +105,29 @@ def bench() -> None:
     """
 
 
-def _synthetic(name: str, datasets: Any, methods: Any, **given: Any) -> tuple[Any, Any, Any]:
+def _synthetic(name: str, **given: Any) -> tuple[Any, Any, Any]:
     """Plan of an experiment on synthetic data, and how to run and write it."""
     from isrlearn.paper import EXPERIMENTS, Plan, run, write_result
 
-    datasets = datasets or EXPERIMENTS[name].datasets
-    methods = methods or EXPERIMENTS[name].default_methods(given["optimizer"])
-    return Plan(name, datasets, methods, **given), run, write_result
+    known = EXPERIMENTS[name]
+    usual = {"datasets": known.datasets, "methods": known.default_methods(given["optimizer"])}
+    return Plan(name, **usual | given), run, write_result
 
 
 def _partial(name: str, **given: Any) -> tuple[Any, Any, Any]:
     """Plan of the experiment with few environment labels, and how to run and write it."""
     from isrlearn.paper.partial_labels import LabelsPlan, run_partial_labels, write_partial_labels
 
-    plan = LabelsPlan(**{option: value for option, value in given.items() if value is not None})
-    return plan, run_partial_labels, write_partial_labels
+    return LabelsPlan(**given), run_partial_labels, write_partial_labels
 
 
-def _real(
-    name: str, n_seeds: int | None, trained_with: Any, methods: Any, full: bool, **source: Any
-) -> tuple[Any, Any, Any]:
+def _real(name: str, **given: Any) -> tuple[Any, Any, Any]:
     """Plan of an experiment on real data, and how to run and write it."""
     from isrlearn.paper.real import RealPlan, run_real, write_real
 
-    given = {option: value for option, value in source.items() if value is not None}
-    return RealPlan(name, n_seeds, trained_with, methods, given, full), run_real, write_real
+    own = {"n_seeds", "trained_with", "methods", "full"} & given.keys()
+    chosen = {option: given.pop(option) for option in own}
+    return RealPlan(name, **chosen, options=given), run_real, write_real
 
 
 def _add(
@@ -146,6 +144,7 @@ def _add(
         writing = {option: given.pop(option) for option in ("figures",) if option in given}
         if writing.get("figures"):
             require_matplotlib()
+        given = {option: value for option, value in given.items() if value is not None}
         plan, run, write = prepare(name, **given)
         try:
             with working(name, quietly=True):

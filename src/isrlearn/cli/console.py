@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli.tables import FORCE, Output, check_outputs
+from isrlearn.progress import on_terminal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,7 +92,7 @@ def working(what: str, *, quietly: bool = False) -> Iterator[None]:
     """
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        if quietly or not sys.stderr.isatty():
+        if quietly or not on_terminal():
             yield
             return
         from rich.console import Console

@@ -8,18 +8,19 @@ from functools import partial
 from itertools import product
 from statistics import fmean, stdev
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from isrlearn import ISRClassifier
 from isrlearn.cli.console import Command, Result, groups, table
 from isrlearn.cli.tables import SEED
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from isrlearn.datasets import Splits
-    from isrlearn.metrics import GroupReport
+from isrlearn.datasets import Splits, load_digits_on_paper
+from isrlearn.metrics import GroupReport, group_report, group_sizes
 
 MODELS = {"plain": "logistic regression", "isr": "ISR"}
 SCORES = {"worst": "worst group", "average": "average"}
@@ -102,10 +103,6 @@ def demonstration(seed: int = 0) -> Demonstration:
     >>> result.isr.worst > result.plain.worst
     True
     """
-    from isrlearn import ISRClassifier
-    from isrlearn.datasets import load_digits_on_paper
-    from isrlearn.metrics import group_report, group_sizes
-
     splits = load_digits_on_paper(random_state=seed)
     train, test = splits.train, splits.test
     isr = ISRClassifier().fit(train.X, train.y, train.environments)
@@ -144,10 +141,6 @@ def spread(results: Sequence[Demonstration]) -> dict[str, dict[str, dict[str, fl
 
 def _logistic(X: NDArray, y: NDArray) -> Any:
     """Logistic regression on standardised features."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000)).fit(X, y)
 
 

@@ -94,17 +94,17 @@ def check_outputs(context: click.Context) -> None:
     from isrlearn.io.files import check_output
     from isrlearn.io.tables import label_files
 
-    given = [(each, context.params.get(str(each.name))) for each in context.command.params]
-    inputs, outputs = [], []
-    for parameter, path in given:
-        if path is not None and isinstance(parameter.type, Output):
-            outputs.append((parameter.opts[0], parameter.type, path))
-        elif path is not None and (
-            isinstance(parameter.type, click.Path) or str(path).endswith(".npy")
-        ):
+    types: dict[str, Any] = {str(each.name): each.type for each in context.command.params}
+    given = {name: path for name, path in context.params.items() if path is not None}
+    outputs = {name: path for name, path in given.items() if isinstance(types[name], Output)}
+    inputs = []
+    for name, path in given.items():
+        is_path = isinstance(types[name], click.Path) or str(path).endswith(".npy")
+        if is_path and name not in outputs:
             inputs += [path, *label_files(path)]
     taken: dict[str, str] = {}
-    for hint, kind, path in outputs:
+    for name, path in outputs.items():
+        kind, hint = types[name], f"--{name}"
         other = taken.setdefault(os.path.realpath(path), hint)
         if other != hint:
             raise click.UsageError(f"{hint} and {other} are the same file, {path}")
@@ -223,22 +223,20 @@ def scores(
 
 def check_tables(task: str, *tables: Table | None) -> None:
     """Raise unless the labels and environments of the tables suit the task."""
-    import numpy as np
-
     from isrlearn.core.labels import encode
     from isrlearn.io import TableError
     from isrlearn.io.tables import looks_continuous
 
     for table in filter(None, tables):
-        y = np.asarray(table.y)
-        grouped = {"environments": np.asarray(table.environments)}
-        if task == "classification" and looks_continuous(y):
-            raise TableError(
-                f"{table.path}: labels such as {y[0]} look continuous, not like classes; for a "
-                "regression fit with --task regression"
-            )
+        _, y, environments = data_of(table)
+        grouped = {"environments": environments}
         if task == "classification":
             grouped = {"labels": y, **grouped}
+            if looks_continuous(y):
+                raise TableError(
+                    f"{table.path}: labels such as {y[0]} look continuous, not like classes; for a "
+                    "regression fit with --task regression"
+                )
         for what, values in grouped.items():
             n = len(encode(values)[0])
             if n > max(2, _MOST_GROUPS * len(values)):

@@ -14,7 +14,7 @@ from isrlearn.paper.methods import METHODS
 from isrlearn.paper.plan import Plan
 from isrlearn.paper.published import compared, comparison_tables, published_results
 from isrlearn.paper.records import Failure, Record, RecordFile
-from isrlearn.paper.runner import complete, terminated_as_interrupted
+from isrlearn.paper.runner import complete
 from isrlearn.paper.summary import (
     Summary,
     csv_of_records,
@@ -23,6 +23,7 @@ from isrlearn.paper.summary import (
     summaries,
 )
 from isrlearn.paper.tables import Table, markdown, result_dict, write_files
+from isrlearn.progress import terminated_as_interrupted
 
 __all__ = ["Result", "run", "write_result"]
 

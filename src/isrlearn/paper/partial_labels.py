@@ -20,9 +20,10 @@ from isrlearn.paper.evaluate import fitted
 from isrlearn.paper.figures import labels_figure
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import complete, terminated_as_interrupted
+from isrlearn.paper.runner import complete
 from isrlearn.paper.summary import mean_interval
 from isrlearn.paper.tables import Table, markdown, result_dict, write_files
+from isrlearn.progress import terminated_as_interrupted
 
 __all__ = [
     "DATASETS",

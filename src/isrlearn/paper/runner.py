@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from types import FrameType
 from typing import Any, TypeVar, cast
 
 from threadpoolctl import threadpool_limits
@@ -18,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
 from isrlearn.progress import progress
 
-__all__ = ["complete", "outcomes", "terminated_as_interrupted"]
+__all__ = ["complete", "outcomes"]
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
@@ -184,31 +181,3 @@ def _distributed(workers: list[tuple[BaseProcess, Connection]], tasks: list[Any]
                 connection.send(task)
             else:
                 busy.discard(connection)
-
-
-@contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, so that the run ends in order, with its records closed.
-
-    Examples
-    --------
-    >>> import os, signal
-    >>> with terminated_as_interrupted():
-    ...     try:
-    ...         signal.raise_signal(signal.SIGTERM)
-    ...     except KeyboardInterrupt:
-    ...         print("in order")
-    in order
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set a handler
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

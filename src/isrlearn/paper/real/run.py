@@ -25,8 +25,9 @@ from isrlearn.paper.real.tables import (
     score_tables,
 )
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import complete, terminated_as_interrupted
+from isrlearn.paper.runner import complete
 from isrlearn.paper.tables import Table, markdown, result_dict, write_files
+from isrlearn.progress import terminated_as_interrupted
 
 __all__ = ["RealPlan", "RealResult", "run_real", "write_real"]
 
