@@ -17,6 +17,8 @@ from isrlearn.torch.batches import evaluating
 #: Sizes of the random rows on which a layer is compared with its weights, and the error, relative
 #: to the largest term, that counts as rounding (more for half precision).
 _SIZES, _ROUNDING = 8 * (0.1, 1.0, 10.0), 2e-3
+#: Rows that are passed through a layer, or compared with each other, at a time.
+_BLOCK = 512
 
 
 def linear_layer(model: nn.Module, layer: str) -> Any:
@@ -98,7 +100,8 @@ def deciding(model: nn.Module, layer: str) -> Iterator[None]:
             return  # other layers follow
         values, best = values.double(), logits.argmax(dim=1, keepdim=True)
         if logits.shape[1] == 1:
-            a, b = (v - v.T for v in (logits, values))  # samples must have the same order
+            # Samples must have the same order; some of them, because their pairs are many.
+            a, b = (v[:_BLOCK] - v[:_BLOCK].T for v in (logits, values))
         else:
             a, b = (v.gather(1, best) - v for v in (logits, values))
         wrong = int(((a > 0.01 * logits.abs().max()) & (b < 0)).any(dim=1).sum())
@@ -138,7 +141,9 @@ def weights_of(model: nn.Module, layer: str) -> tuple[NDArray, NDArray]:
         if type(found).forward is nn.Linear.forward:
             weight = _array(found.weight)
         else:
-            weight = (_outputs(found, np.eye(found.in_features)) - bias).T
+            d = found.in_features
+            rows = (np.eye(min(_BLOCK, d - i), d, k=i) for i in range(0, d, _BLOCK))
+            weight = np.concatenate([_outputs(found, block) - bias for block in rows]).T
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{kind} cannot be applied to rows of features: {error}") from error
     if not _error(found, weight, bias) <= 1:
