@@ -183,7 +183,8 @@ def test_a_cluster_that_is_closed_in_mid_fit_is_named(tmp_path):
 
         helper = threading.Thread(target=close)
         helper.start()
-        with pytest.raises(RuntimeError, match="was closed during the fit: nothing was fitted"):
+        message = "was closed during the fit: nothing was fitted"
+        with client.as_current(), pytest.raises(RuntimeError, match=message):
             isr_dask.fit(ISRClassifier(), X.map_blocks(chunk, meta=X._meta), y, environments=e)
         helper.join()
 

@@ -107,7 +107,7 @@ def computed(tasks: list[Any], client: Any = None) -> list[Any]:
         if not isinstance(error, KilledWorker):
             raise
         raise RuntimeError(
-            "a part of the data ended every worker that tried it, probably because it ran out of "
+            "a part of the data killed every worker that read it, probably because it ran out of "
             f"memory: make the chunks smaller or the workers larger ({error})"
         ) from error
     finally:
