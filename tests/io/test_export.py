@@ -214,3 +214,39 @@ def test_a_model_file_brings_its_names(tmp_path):
     export_model(ModelFile(clf, ("age", "dose")), "numpy", tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz") as arrays:
         assert arrays["feature_names"].tolist() == ["age", "dose"]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_float32_rows_far_from_zero_have_the_classes_of_float64(tmp_path, offset, n_classes):
+    data = sample(n_classes)
+    X = (data.X + offset).astype(np.float32)
+    expected = ISRClassifier().fit(X.astype(float), data.y, data.environments)
+    clf = ISRClassifier().fit(X, data.y, data.environments)
+    scores = clf.decision_function(X)
+    # The solver stops at 1e-6 for float32 rows, wherever they are.
+    np.testing.assert_allclose(scores, expected.decision_function(X.astype(float)), atol=1e-2)
+    np.testing.assert_allclose(scores, clf.decision_function(X.astype(float)), atol=1e-8)
+    export_model(clf, "onnx", tmp_path / "m.onnx")
+    logits = run(tmp_path / "m.onnx", X)["logits"]
+    logits = logits[:, 1] if n_classes == 2 else logits
+    np.testing.assert_allclose(logits, scores, atol=1e-3)
+    if offset:
+        for kind, name in (("torch", "m.safetensors"), ("numpy", "m.npz")):
+            with pytest.raises(ValueError, match="float32 weights would round the outputs by"):
+                export_model(clf, kind, tmp_path / name, dtype=np.float32)
+            export_model(clf, kind, tmp_path / name, dtype=np.float64)
+
+
+def test_a_target_far_from_zero_is_predicted_to_its_own_spread(tmp_path):
+    data = sample(task="regression")
+    X, y = data.X.astype(np.float32), data.y + 1e9
+    reg = ISRRegressor().fit(X, y, data.environments)
+    assert reg.score(X, y) == pytest.approx(
+        ISRRegressor().fit(data.X, data.y, data.environments).score(data.X, data.y), abs=1e-4
+    )
+    export_model(reg, "onnx", tmp_path / "m.onnx")
+    found = run(tmp_path / "m.onnx", X)["prediction"]
+    np.testing.assert_allclose(found - 1e9, reg.predict(X) - 1e9, atol=1e-4)
+    with pytest.raises(ValueError, match="the target lie too far from zero"):
+        export_model(reg, "torch", tmp_path / "m.safetensors")

@@ -40,7 +40,8 @@ def row_components(
     if n <= min(d, _FEW_ROWS) and (isinstance(X, SparseRows) or not isinstance(X, Rows)):
         return _few_components(X, min(p, n), center, weight)
     if 4 * (p + _EXTRA) >= d:  # too few features for an iteration to save anything
-        return np.linalg.eigh(scatter_times(X, np.eye(d, dtype=X.dtype), center, weight))[1][:, : -p - 1 : -1]
+        scatter = scatter_times(X, np.eye(d, dtype=X.dtype), center, weight)
+        return np.linalg.eigh(scatter)[1][:, : -p - 1 : -1]
     # Block Krylov iteration: the best directions in the span of all the blocks so far.
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((d, p + _EXTRA)))[0]
     blocks, inner, held = [Q], np.empty((0, 0)), 0.0

@@ -20,6 +20,7 @@ from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.errors import optional
 from isrlearn.io.files import atomic_write
 from isrlearn.io.model import ModelFile, as_json, checked_names
+from isrlearn.validation import check_precision
 
 #: Types of labels in ONNX other than integers, and how its library expects them.
 _ONNX_LABELS: dict[str, tuple[str, Any]] = {"f": ("double", float), "U": ("string", object)}
@@ -35,10 +36,11 @@ def export_model(
 ) -> None:
     """Write a fitted estimator as "onnx", "torch" or "numpy", atomically.
 
-    - "onnx": a graph of one Gemm and a softmax. The input ``X`` is (rows, features). A classifier
-      has the outputs ``label``, ``logits`` (one column per class; with two classes, zero and the
-      decision function) and, if its head has probabilities, ``probabilities``; a regressor has
-      ``prediction``, a transformer ``features``. Needs the extra ``onnx``.
+    - "onnx": a graph of one subtraction, one Gemm and a softmax. The input ``X`` is (rows,
+      features). A classifier has the outputs ``label``, ``logits`` (one column per class; with two
+      classes, zero and the decision function) and, if its head has probabilities,
+      ``probabilities``; a regressor has ``prediction``, in double precision, a transformer
+      ``features``. Needs the extra ``onnx``.
     - "torch": weight and bias of a ``torch.nn.Linear``, in a .safetensors file or, for
       ``torch.load(path, weights_only=True)``, a .pt or .pth file. Two classes have one output, the
       logit of the second.
@@ -112,6 +114,8 @@ def _notes(estimator: Any, names: Sequence[str] | None) -> dict[str, str]:
 
 def _numpy(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
     coef, intercept = affine_map(estimator)
+    if hasattr(estimator, "coef_"):
+        check_precision(estimator, coef, intercept, dtype)
     eraser = estimator.eraser_
     arrays = {"coef": coef, "intercept": intercept, "center": eraser.center}
     arrays |= {"spurious_basis": eraser.basis, "dual": eraser.dual}
@@ -135,6 +139,8 @@ def _plain(labels: NDArray) -> NDArray:
 
 def _torch(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
     coef, intercept = affine_map(estimator)
+    if hasattr(estimator, "coef_"):
+        check_precision(estimator, coef, intercept, dtype)
     state = {"weight": np.ascontiguousarray(coef, dtype), "bias": intercept.astype(dtype)}
     suffix = path.suffix.lower()
     if suffix == ".safetensors":
@@ -150,12 +156,19 @@ def _torch(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -
 def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
     parser, onnx = optional("onnx.parser", "ONNX", "onnx"), optional("onnx", "ONNX", "onnx")
     coef, intercept = affine_map(estimator)
-    constants: dict[str, NDArray] = {}
+    # Rows are centred before the product: far from the origin large terms would cancel in float32.
+    center = estimator.eraser_.center.astype(dtype).astype(float)
+    constants: dict[str, NDArray] = {"center": center.astype(dtype)}
     if not hasattr(estimator, "coef_"):
         product, outputs, nodes = "features", f"R[rows, {len(coef)}] features", ""
     elif not hasattr(estimator, "classes_"):
-        product, outputs = "column", "R[rows] prediction"
-        constants["axis"], nodes = np.array([1]), "prediction = Squeeze (column, axis)"
+        # In double: the target may be larger than float32 can hold.
+        product, outputs = "part", "double[rows] prediction"
+        constants |= {"axis": np.array([1]), "level": intercept + coef @ center}
+        intercept = -coef @ center
+        nodes = """column = Squeeze (part, axis)
+                   wide = Cast <to = 11> (column)
+                   prediction = Add (wide, level)"""
     else:
         product, K = "logits", len(estimator.classes_)
         if K == 2:
@@ -174,12 +187,14 @@ def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) ->
     text = f"""
         <ir_version: 8, opset_import: ["": 17], producer_name: "isrlearn">
         isrlearn (R[rows, {estimator.n_features_in_}] X) => ({outputs}) {{
-            {product} = Gemm <transB = 1> (X, weight, bias)
+            centred = Sub (X, center)
+            {product} = Gemm <transB = 1> (centred, weight, bias)
             {nodes}
         }}"""
     real = "float" if dtype == np.float32 else "double"
     model = parser.parse_model(text.replace("R[", f"{real}["))
-    constants |= {"weight": coef.astype(dtype), "bias": intercept.astype(dtype)}
+    bias = intercept + coef @ center
+    constants |= {"weight": coef.astype(dtype), "bias": bias.astype(dtype)}
     for name, array in constants.items():
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     onnx.helper.set_model_props(model, notes)

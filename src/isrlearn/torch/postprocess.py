@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.torch.evaluate import is_regression
 from isrlearn.torch.features import extract_features, torch_moments
 from isrlearn.torch.layer import deciding, weights_of, with_weights
+from isrlearn.validation import check_precision
 
 
 def postprocess(
@@ -152,4 +154,6 @@ def with_head(model: nn.Module, estimator: Any, layer: str = "fc") -> nn.Module:
             f"layer {layer!r} maps {n_features} features to {n_outputs} outputs; "
             f"the head takes {coef.shape[1]} features{kind}: it cannot replace the layer"
         )
+    if hasattr(estimator, "eraser_") and model.get_submodule(layer).weight.dtype != torch.float64:
+        check_precision(estimator, coef, intercept, np.float32)
     return with_weights(model, layer, coef, intercept)
