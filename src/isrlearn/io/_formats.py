@@ -181,7 +181,7 @@ def check_regular(path: Path) -> None:
         raise TableError("this is not a regular file")
 
 
-def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 32) -> None:
+def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 16) -> None:
     """Raise if a file claims to hold far more than its size, and more than some megabytes."""
     files = [path]
     if path.is_dir():

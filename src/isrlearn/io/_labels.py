@@ -76,7 +76,7 @@ def label_array(values: list[Any], codes: NDArray, name: str) -> NDArray:
     for text in texts:
         if "\0" in text:
             raise TableError(f"column {shown(name)} holds a NUL character in {shown(text)}")
-    if None not in values and longest * len(codes) <= _NAMES_BYTES:
+    if None not in values and 4 * longest * len(codes) <= max(_NAMES_BYTES, 64 * len(codes)):
         return np.array(values)[codes]
     array = np.empty(len(values), dtype=object)
     array[:] = values
