@@ -469,7 +469,7 @@ class TestMistakes:
         write = ("datasets", "write", "digits-on-paper", "--out", tmp_path)
         assert "train.csv: this file exists already" in mistake(*write)
         bench = ("bench", "theory", "--spurious", "1", "--classes", "2", "--repeats", "1")
-        assert "holds other files" in mistake(*bench, "--out", tmp_path)
+        assert "holds files other than results" in mistake(*bench, "--out", tmp_path)
         assert precious.read_text() == "mine"
         assert list(tmp_path.iterdir()) == [precious]
         well(*write, "--force")
@@ -592,6 +592,17 @@ def test_a_termination_leaves_nothing(isr, folder, tmp_path, monkeypatch):
     assert (status, out, err.strip()) == (143, "", "isr: terminated")
     assert not list(tmp_path.iterdir())
     assert signal.getsignal(signal.SIGTERM) == handler
+
+
+def test_a_model_is_whole_although_nobody_reads_what_is_printed(folder, tmp_path):
+    out = tmp_path / "m.isr"
+    code = "from isrlearn.cli import main; main()"
+    command = [sys.executable, "-c", code, "fit", folder / "train.csv", *COLUMNS, "--out", out]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        run.stdout.close()
+        errors = run.stderr.read()
+    assert (run.returncode, errors) == (141, b"")
+    assert isrlearn.load(out).n_features_in_ == 4
 
 
 def test_too_little_memory_is_one_line(mistake, folder, tmp_path, monkeypatch):
