@@ -1,6 +1,7 @@
-"""Measure memory, the cost of Dask and the time of the import.
+"""Measure memory, fits on sparse rows, the cost of Dask and the time of the import.
 
     python benchmarks/scale.py memory --out docs/benchmarks/speed/memory
+    python benchmarks/scale.py sparse --out docs/benchmarks/speed/sparse
     python benchmarks/scale.py dask --quick
     python benchmarks/scale.py import
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from _clock import parser, written
+from scipy import sparse
 
 from isrlearn import ISRClassifier
 from isrlearn.core.labels import Cells
@@ -73,6 +76,46 @@ def measured_fit(path: str, head: str) -> None:
     done.set()
     thread.join()
     print(json.dumps({"seconds": seconds, "before": before, "peak": peak[0]}))
+
+
+def measured_sparse(n: int, d: int, entries: int) -> None:
+    """Fit and predict on sparse rows, and print seconds and gigabytes; in its own process."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(n)
+    y, e = codes % 2, codes // 2 % 4
+    columns = (d * rng.random((n, entries)) ** 3).astype(np.int32)  # few columns are frequent
+    columns[:, 0], columns[:, 1] = y, 2 + e
+    values, ends = np.ones(n * entries), np.arange(0, n * entries + 1, entries)
+    X = sparse.csr_array((values, columns.ravel(), ends), shape=(n, d))
+    X.sum_duplicates()
+    start = time.process_time()
+    clf = ISRClassifier().fit(X, y, environments=e)
+    fitted = time.process_time()
+    clf.predict(X)
+    found = {"fit": fitted - start, "predict": time.process_time() - fitted}
+    found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIGABYTE
+    found["rows"] = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / GIGABYTE
+    print(json.dumps(found))
+
+
+def thin(folder: Path, quick: bool) -> list[Table]:
+    """Processor time and peaks of memory of fits on sparse rows of growing size."""
+    lines = []
+    for n, d in ((5_000, 5_000),) if quick else ((20_000, 10_000), (100_000, 50_000)):
+        code = f"import scale; scale.measured_sparse({n}, {d}, 100)"
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parent,
+        )
+        found = json.loads(run.stdout)
+        times = [f"{found[name]:.1f}" for name in ("fit", "predict")]
+        sizes = [f"{found['rows']:.2f}", f"{n * d * 8 / GIGABYTE:.1f}", f"{found['peak']:.2f}"]
+        lines.append([f"{n:,} × {d:,}, 100 entries per row", *times, *sizes])
+    columns = ["rows", "fit, CPU s", "predict, CPU s", "rows, GB", "dense, GB", "peak, GB"]
+    return [Table("Fits on sparse rows", columns, lines)]
 
 
 def memory(folder: Path, quick: bool) -> list[Table]:
@@ -192,7 +235,7 @@ def imports(quick: bool) -> list[Table]:
 def main() -> None:
     """Measure, print and write."""
     options = parser(str(__doc__), "scale")
-    options.add_argument("part", choices=["memory", "dask", "import"])
+    options.add_argument("part", choices=["memory", "sparse", "dask", "import"])
     options.add_argument("--data", type=Path, help="folder for large files; default: a new one")
     chosen = options.parse_args()
     # Before a cluster: it sets the variable for its workers in this process too.
@@ -202,9 +245,11 @@ def main() -> None:
         if chosen.part == "import":
             tables = imports(chosen.quick)
         else:
-            tables = {"memory": memory, "dask": dask}[chosen.part](folder, chosen.quick)
+            parts = {"memory": memory, "sparse": thin, "dask": dask}
+            tables = parts[chosen.part](folder, chosen.quick)
     command = f"python benchmarks/scale.py {chosen.part}{' --quick' * chosen.quick}"
     runs = {"memory": "One run each.", "dask": f"Medians of {2 if chosen.quick else 5} runs."}
+    runs["sparse"] = "One run each, in a process of its own, interpreter and libraries included."
     runs["import"] = f"Medians of {3 if chosen.quick else 11} runs."
     notes = [runs[chosen.part], f"BLAS threads: {threads}."]
     written(f"Scale: {chosen.part}", command, tables, chosen.out, notes)
