@@ -183,6 +183,7 @@ def partial_labels():
 
 
 MADE = {
+    "coverage": lambda: by_script("coverage", "coverage"),
     "diagnosis": diagnosis,
     "isr-vs-irm": lambda: by_script("isr-vs-irm", "isr_vs_irm"),
     "partial-labels": partial_labels,
