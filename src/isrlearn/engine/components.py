@@ -11,10 +11,9 @@ from scipy import linalg, sparse
 
 from isrlearn.engine.rows import MOST, Rows, SparseRows, row_blocks
 
-#: Bytes of a block of float32 rows: it stays in the cache between its two products.
-_BLOCK_BYTES, _FEWEST = 8 << 20, 256
-#: Rows up to which the Gram matrix of all rows is decomposed.
-_FEW_ROWS = 4096
+#: Bytes of a block of float32 rows, which stays in the cache between its two products, its fewest
+#: rows, and the rows up to which the Gram matrix of all rows is decomposed.
+_BLOCK_BYTES, _FEWEST, _FEW_ROWS = 8 << 20, 256, 4096
 #: Extra directions, gain of variance below which the passes end, largest number of passes, and
 #: bytes of directions after which there is no other pass.
 _EXTRA, _GAIN, _PASSES, _MOST_BYTES = 10, 1e-2, 10, 3 << 26
@@ -84,7 +83,7 @@ def centred_blocks(X: Any, center: NDArray) -> Iterator[tuple[slice, Any, NDArra
     """Blocks of rows less the center, and what is still to be subtracted: that of sparse rows."""
     if isinstance(X, SparseRows):
         for start in range(0, len(X), MOST):
-            rows = slice(start, min(start + MOST, len(X)))
+            rows = slice(start, start + MOST)
             yield rows, X.matrix[rows], center
         return
     for rows, block in row_blocks(X, max(_FEWEST, _BLOCK_BYTES // (4 * X.shape[1]))):

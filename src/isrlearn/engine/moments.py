@@ -267,15 +267,13 @@ def _check_sums(sums: _Sums, cells: Cells, dtype: DTypeLike, n_features: int) ->
         return
     power = 35 if np.dtype(dtype) == np.float32 else 70
     squares = np.einsum("...ii->...i", sums.scatter)
-    for wrong, beyond in (
-        ("large", ~(squares <= 10.0 ** (2 * power))),
-        ("small", (squares > 0) & (squares < 10.0 ** (-2 * power))),
-    ):
-        if beyond.any():
-            j = int(np.argwhere(beyond)[0][-1])
-            name = f"feature {j}" if j < n_features else "the target"
-            raise ValueError(
-                f"{name} has values too {wrong} to be squared: their spread must lie between "
-                f"1e-{power} and 1e{power}. Change its unit, for example divide it by its standard "
-                "deviation."
-            )
+    large = ~(squares <= 10.0 ** (2 * power))
+    small = (squares > 0) & (squares < 10.0 ** (-2 * power))
+    if (large | small).any():
+        j = int(np.argwhere(large | small)[0][-1])
+        name = f"feature {j}" if j < n_features else "the target"
+        raise ValueError(
+            f"{name} has values too {'large' if large[..., j].any() else 'small'} to be squared: "
+            f"their spread must lie between 1e-{power} and 1e{power}. Change its unit, for example "
+            "divide it by its standard deviation."
+        )
