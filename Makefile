@@ -57,7 +57,7 @@ docs: $(VENV)/.docs-installed
 	$(BIN)/python docs/check_site.py build/docs
 
 bench: $(VENV)/.bench-installed
-	set -e; for part in moments fit head growth; do \
+	set -e; for part in moments fit head growth cases; do \
 	  $(BIN)/python benchmarks/speed.py $$part --out $(BENCH_OUT)/$$part $(BENCH_ARGS); done
 	set -e; for part in memory dask import; do \
 	  $(BIN)/python benchmarks/scale.py $$part --out $(BENCH_OUT)/$$part $(BENCH_ARGS); done

@@ -4,15 +4,24 @@
     python benchmarks/speed.py fit --quick
     python benchmarks/speed.py head
     python benchmarks/speed.py growth
+    python benchmarks/speed.py cases
 
 Seconds are medians on the clock of five runs, peers in turn in one process with a short rest
 between, until the threads of the last have gone to sleep: run it on a machine that does nothing
-else. The full shapes need 6 GB of memory.
+else. The full shapes need 6 GB of memory. ``cases`` measures processor time with one BLAS thread,
+so that other work on the machine counts little, and the peak memory of a process of its own.
 """
 
 from __future__ import annotations
 
+import json
+import resource
+import subprocess
+import sys
+import time
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +29,9 @@ from _clock import embeddings, medians, parser, written
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
-from isrlearn import ISRClassifier
+from isrlearn import ISRClassifier, ISRClassifierCV
 from isrlearn.engine import cell_moments, fit_logistic
 from isrlearn.paper.tables import Table
 
@@ -217,19 +227,105 @@ def growth(quick: bool, repeats: int) -> list[Table]:
     return [Table("Growth", ["of", "rows", "features", "cells", "s", "times the first"], lines)]
 
 
+def published_cov(X: np.ndarray, y: np.ndarray, e: np.ndarray, n_spurious: int) -> Any:
+    """The published ISR-Cov: eigenvectors of a difference of covariances, then a new head."""
+    first, second = (np.cov(X[(y == 1) & (e == i)].T) for i in range(2))
+    values, vectors = np.linalg.eigh(first - second)
+    V = vectors[:, np.argsort(-np.abs(values))[:n_spurious]].astype(X.dtype)
+    return LogisticRegression().fit(X - (X @ V) @ V.T, y)
+
+
+def _spread(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows one direction of which has a larger variance in the second environment."""
+    X, y, e = embeddings(n, d)
+    rng = np.random.default_rng(1)
+    direction = np.linalg.qr(rng.standard_normal((d, 1)))[0][:, 0].astype(np.float32)
+    X += (2 * e * rng.standard_normal(n)).astype(np.float32)[:, None] * direction
+    return X, y, e
+
+
+def _many_classes(K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Twenty rows of 30 features for each class, in two environments."""
+    rng = np.random.default_rng(0)
+    y, e = np.repeat(np.arange(K), 20), rng.integers(2, size=20 * K)
+    X = rng.standard_normal((K, 30))[y] + rng.standard_normal((20 * K, 30))
+    X[:, 0] += e
+    return X, y, e
+
+
+def measured_wide(n: int, d: int) -> None:
+    """Fit few rows of many features and print seconds and the peak memory of this process."""
+    X, y, e = embeddings(n, d)
+    start = time.process_time()
+    with threadpool_limits(limits=1):
+        ISRClassifier().fit(X, y, environments=e)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(json.dumps({"seconds": time.process_time() - start, "peak": peak}))
+
+
+def cases(quick: bool, repeats: int) -> list[Table]:
+    """Shapes for which users once had to wait: defaults beside what else they could run."""
+    lines = []
+
+    def compare(case: str, ours: Callable[[], Any], peer: str, theirs: Callable[[], Any]) -> None:
+        with threadpool_limits(limits=1):
+            found = medians({"ours": ours, "theirs": theirs}, repeats, time.process_time)
+        seconds = [f"{found['ours']:.2f}", peer, f"{found['theirs']:.2f}"]
+        lines.append([case, *seconds, f"{found['ours'] / found['theirs']:.2f}", ""])
+
+    n, d = (1_000, 256) if quick else (4_795, 2_048)
+    X, y, e = _spread(n, d)
+    cov = ISRClassifier("cov", n_components=None)
+    compare(
+        f'`ISRClassifier("cov", n_components=None)`, {n:,} × {d:,} float32',
+        lambda: cov.fit(X, y, environments=e),
+        "published procedure",
+        lambda: published_cov(X, y, e, 1),
+    )
+    for K in (50,) if quick else (400, 1_000):
+        A, classes, where = _many_classes(K)
+        compare(
+            f"`ISRClassifier()`, {K:,} classes × 20 rows × 30 features",
+            lambda A=A, k=classes, e=where: ISRClassifier().fit(A, k, environments=e),
+            "`LogisticRegression()`",
+            lambda A=A, k=classes: LogisticRegression().fit(A, k),
+        )
+    n, d = (100, 2_000) if quick else (500, 20_000)
+    code = f"import speed; speed.measured_wide({n}, {d})"
+    here = Path(__file__).parent
+    run = [sys.executable, "-c", code]
+    wide = json.loads(subprocess.run(run, capture_output=True, check=True, cwd=here).stdout)
+    case = f"`ISRClassifier()`, {n:,} × {d:,} float32"
+    lines.append([case, f"{wide['seconds']:.2f}", "", "", "", f"{wide['peak']:.2f}"])
+    n, d = (500, 16) if quick else (5_000, 64)
+    X, y, e = embeddings(n, d)
+    with threadpool_limits(limits=1):
+        start = time.process_time()
+        ISRClassifierCV().fit(X, y, environments=e)
+        seconds = time.process_time() - start
+    lines.append([f"`ISRClassifierCV()`, {n:,} × {d}", f"{seconds:.2f}", "", "", "", ""])
+    columns = ["case", "CPU s", "beside", "its CPU s", "ratio", "peak memory of the process, GB"]
+    return [Table("Defaults on shapes that once took minutes", columns, lines)]
+
+
 def main() -> None:
     """Measure, print and write."""
-    parts = {"moments": moments, "fit": fit, "head": head, "growth": growth}
+    parts = {"moments": moments, "fit": fit, "head": head, "growth": growth, "cases": cases}
     options = parser(str(__doc__), "speed")
     options.add_argument("part", choices=parts)
     chosen = options.parse_args()
     # A contestant that stops early says so in its number of passes.
     warnings.simplefilter("ignore")
-    repeats = 2 if chosen.quick else 5
+    repeats = 2 if chosen.quick else 5 if chosen.part != "cases" else 3
     tables = parts[chosen.part](chosen.quick, repeats)
     command = f"python benchmarks/speed.py {chosen.part}{' --quick' * chosen.quick}"
     precision = "float64" if chosen.part == "head" else "float32"
     notes = [f"Medians of {repeats} runs on the clock; {precision} features."]
+    if chosen.part == "cases":
+        notes = [
+            f"Processor time with one BLAS thread: medians of {repeats} runs, in turn, where there "
+            "is something beside it; one run else."
+        ]
     written(f"Speed: {chosen.part}", command, tables, chosen.out, notes)
 
 
