@@ -15,7 +15,7 @@ Metric = tuple[NDArray, NDArray, float]
 Root = Callable[[NDArray], NDArray]
 
 #: Coordinates up to which all eigenvectors precondition the solver; beyond, this many of them.
-_FULL, _LEADING = 512, 256
+_FULL, _LEADING = 512, 128
 #: Curvature, as a share of the largest, below which a direction stays as it is.
 _NEGLIGIBLE = 1e-13
 
@@ -35,6 +35,17 @@ def row_losses(scores: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:
     scores /= total[:, None]
     scores[rows, codes] -= 1.0
     return losses, scores
+
+
+def row_metric(rows: NDArray) -> Metric:
+    """Metric of the scatter ``rows.T @ rows``."""
+    p = rows.shape[1]
+    if p > 8 * _LEADING:
+        step = max(1, len(rows) // (16 * _LEADING))  # some of the rows show the leading directions
+        some, trace = rows[::step], float(np.einsum("ij,ij->", rows, rows))
+        return leading_metric(lambda V: step * (some.T @ (some @ V)), trace, p)
+    scatter = rows.T @ rows  # costs less than two products with as many vectors
+    return leading_metric(lambda V: scatter @ V, float(np.trace(scatter)), p)
 
 
 def leading_metric(times: Callable[[NDArray], NDArray], trace: float, p: int) -> Metric:

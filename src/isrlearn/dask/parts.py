@@ -156,7 +156,7 @@ class DaskSample(Sample):
             return float(total[0]), total[1:-m].reshape(m, -1) @ matrix, total[-m:]
 
         loss: Any = SimpleNamespace(loss_and_gradient=summed)
-        tol = 1e-6 if self.X.dtype == np.float32 else 1e-11
+        tol = 1e-6 if self.X.dtype == np.float32 else 1e-9
         return minimise(loss, coordinates.n_coordinates, count, penalty, metric, start, tol)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 from scipy.special import softmax
 
-from isrlearn.core.logistic import Metric, class_roots, common_root, leading_metric, row_losses
+from isrlearn.core.logistic import (
+    Metric,
+    class_roots,
+    common_root,
+    leading_metric,
+    row_losses,
+    row_metric,
+)
 from isrlearn.core.whiten import Coordinates
 from isrlearn.engine.rows import row_blocks
 
@@ -22,8 +30,9 @@ _COPY_BYTES = 1 << 28
 #: Number of classes from which, if they outnumber the coordinates, each has its own preconditioner,
 #: and the gradient norm at which these are computed.
 _MANY_CLASSES, _NEAR = 32, 0.03
-#: Steps that L-BFGS remembers, and coefficients × steps that then follow gradients alone.
-_MEMORY, _POLISH = 30, 4000
+#: Steps that L-BFGS remembers, the relative change of the loss that is all rounding error, and the
+#: number of steps without a smaller gradient after which the gradient is rounding error too.
+_MEMORY, _RESOLVED, _IDLE = 30, 1e-14, 3
 #: Gradient norm below which a fit counts as converged.
 _CONVERGED = 1e-5
 
@@ -172,7 +181,8 @@ def fit_logistic(
     start : LogisticFit, optional
         Where to begin, for example a fit with another penalty.
     tol : float, optional
-        Gradient norm to reach; default: 1e-6 for float32 rows, else 1e-11.
+        Length of the last step, in coordinates of unit curvature; default: 1e-6 for float32 rows,
+        else 1e-9.
     max_passes : int, default=1000
 
     Examples
@@ -188,7 +198,7 @@ def fit_logistic(
     _check(X, codes, w, n_classes, penalty)
     count = np.bincount(codes, w, n_classes).astype(float)
     if tol is None:
-        tol = 1e-6 if X.dtype == np.float32 else 1e-11
+        tol = 1e-6 if X.dtype == np.float32 else 1e-9
     n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.n_coordinates
     whitened = coordinates is not None and coordinates.linear.ndim == 2
     # Without a scatter of the features, only rows in memory can give a preconditioner. Many
@@ -214,9 +224,7 @@ def fit_logistic(
         coef = start.coef if span is None else start.coef @ span
         start = replace(start, coef=coef, intercept=start.intercept + start.coef @ mean)
     if not whitened:
-        root = Z if w is None else Z * np.sqrt(w)[:, None]
-        trace = float(np.einsum("ij,ij->", root, root))
-        metric = leading_metric(lambda V: root.T @ (root @ V), trace, Z.shape[1])
+        metric = row_metric(Z if w is None else Z * np.sqrt(w)[:, None])
     loss = LogisticLoss(Z, codes, w)
     fit = minimise(loss, Z.shape[1], count, penalty, metric, start, tol, max_passes)
     coef = fit.coef if span is None else fit.coef @ span.T
@@ -243,7 +251,7 @@ def minimise(
     penalty: float,
     metric: Metric | None,
     start: LogisticFit | None = None,
-    tol: float = 1e-11,
+    tol: float = 1e-9,
     max_passes: int = 1000,
 ) -> LogisticFit:
     """Minimiser of a summed loss of rows in p coordinates, with an isotropic penalty.
@@ -301,50 +309,47 @@ def _descend(
     max_passes: int,
 ) -> tuple[NDArray, float]:
     """Where L-BFGS ends in coordinates of unit curvature, and the norm of the gradient there."""
-    value, gradient = objective(start)
-    origin = value, root(gradient).ravel()
-    unit = norm = float(np.linalg.norm(origin[1]))
-    passes = 1
+    first, gradient = objective(start)
+    loss = before = first
+    gradient = root(gradient).ravel()
+    unit = norm = float(np.linalg.norm(gradient))
     if unit <= tol:
         return start, unit
-
-    def moved(u: NDArray) -> NDArray:
-        return start + unit * root(u.reshape(start.shape))
+    # In these units the first step of L-BFGS, of length one, is Newton's.
+    gradient /= unit
+    passes, trail = 1, deque([(np.zeros(start.size), gradient)], _MEMORY + 1)
 
     def at(u: NDArray) -> tuple[float, NDArray]:
-        """The objective in units in which the first step of L-BFGS, of length one, is Newton's."""
-        nonlocal passes, norm
-        value, gradient = origin
-        if u.any():
-            passes += 1
-            value, gradient = objective(moved(u))
-            gradient = root(gradient).ravel()
-        norm = float(np.linalg.norm(gradient))
-        return (value - origin[0]) / unit**2, gradient / unit
+        nonlocal passes, loss, gradient, norm
+        if passes > 1 or u.any():
+            loss, gradient = objective(start + unit * root(u.reshape(start.shape)))
+            gradient = root(gradient).ravel() / unit
+            passes, norm = passes + 1, unit * float(np.linalg.norm(gradient))
+        return (loss - first) / unit**2, gradient
 
-    def stop(_: NDArray) -> None:
-        if norm <= tol:
+    def stop(u: NDArray) -> None:
+        nonlocal before
+        trail.append((u.copy(), gradient))
+        if before - loss <= max(tol**2 / 2, _RESOLVED * loss):
             raise StopIteration
+        before = loss
 
-    options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes, "gtol": 0.0}
-    options["ftol"] = np.finfo(float).eps * value / unit**2  # the difference is a rounding error
-    found = optimize.minimize(
-        at, np.zeros(start.size), jac=True, method="L-BFGS-B", callback=stop, options=options
-    )
-    u, gradient, inverse = found.x, found.jac, found.hess_inv
-    best, least = u, unit * float(np.linalg.norm(gradient))
-    # Where values of the loss differ by rounding only, gradients are accurate: use them alone.
-    steps = min(max(_POLISH // u.size, 10), 100)  # each gains less with many coefficients
-    for _ in range(steps if least < _CONVERGED else 0):
-        if least <= tol or passes >= max_passes:
+    options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes, "gtol": 0, "ftol": 0}
+    optimize.minimize(at, trail[0][0], jac=True, method="L-BFGS-B", callback=stop, options=options)
+    best, least = trail[-1][0], unit * float(np.linalg.norm(trail[-1][1]))
+    # Smaller changes of the loss are rounding errors: the last steps follow gradients alone, until
+    # the next one is shorter than the tolerance or rounding errors are all that is left of them.
+    idle = 0 if len(trail) > 1 and least <= _CONVERGED else _IDLE
+    while idle < _IDLE and passes < max_passes:
+        points, gradients = map(np.array, zip(*trail, strict=True))
+        inverse = optimize.LbfgsInvHessProduct(np.diff(points, axis=0), np.diff(gradients, axis=0))
+        step = -(inverse @ gradients[-1])
+        if unit * float(np.linalg.norm(step)) <= tol:
             break
-        step = -(inverse @ gradient)
-        after = at(u + step)[1]
-        change = after - gradient
-        u, gradient = u + step, after
+        trail.append((points[-1] + step, at(points[-1] + step)[1]))
+        idle += 1
         if norm < least:
-            best, least = u, norm
-        if change @ step > 0:
-            pairs = np.vstack([inverse.sk, step]), np.vstack([inverse.yk, change])
-            inverse = optimize.LbfgsInvHessProduct(*pairs)
-    return moved(best), least
+            best, least, idle = trail[-1][0], norm, 0
+        if step @ (gradient - gradients[-1]) <= 0:
+            break
+    return start + unit * root(best.reshape(start.shape)), least
