@@ -15,6 +15,7 @@ so that other work on the machine counts little, and the peak memory of a proces
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -313,14 +314,19 @@ def main() -> None:
     parts = {"moments": moments, "fit": fit, "head": head, "growth": growth, "cases": cases}
     options = parser(str(__doc__), "speed")
     options.add_argument("part", choices=parts)
+    options.add_argument("--repeats", type=int, help="runs of each contestant")
     chosen = options.parse_args()
     # A contestant that stops early says so in its number of passes.
     warnings.simplefilter("ignore")
-    repeats = 2 if chosen.quick else 5 if chosen.part != "cases" else 3
+    usual = 2 if chosen.quick else 3 if chosen.part == "cases" else 5
+    repeats = chosen.repeats or usual
     tables = parts[chosen.part](chosen.quick, repeats)
     command = f"python benchmarks/speed.py {chosen.part}{' --quick' * chosen.quick}"
+    if repeats != usual:
+        command += f" --repeats {repeats}"
     precision = "float64" if chosen.part == "head" else "float32"
-    notes = [f"Medians of {repeats} runs on the clock; {precision} features."]
+    threads = os.environ.get("OMP_NUM_THREADS", "all")
+    notes = [f"Medians of {repeats} runs on the clock; {precision} features; {threads} threads."]
     if chosen.part == "cases":
         notes = [
             f"Processor time with one BLAS thread: medians of {repeats} runs, in turn, where there "
