@@ -20,6 +20,21 @@ _FULL, _LEADING = 512, 128
 _NEGLIGIBLE = 1e-13
 
 
+def check_problem(
+    n: int, codes: NDArray, weight: NDArray | None, n_classes: int, penalty: float
+) -> None:
+    """Raise unless each row has a class and a weight, and the penalty is legal."""
+    for name, values in (("codes", codes), ("weight", weight)):
+        if values is not None and values.shape != (n,):
+            raise ValueError(f"{name} has shape {values.shape}, but X has {n} rows")
+    low, high = codes.min(initial=0), codes.max(initial=0)
+    if n_classes < 2 or low < 0 or high >= n_classes:
+        legal = f"0, …, {max(n_classes, 2) - 1} for {n_classes} classes"
+        raise ValueError(f"codes must lie in {legal}; they run from {low} to {high}")
+    if not penalty >= 0:
+        raise ValueError(f"penalty must not be negative; got {penalty}")
+
+
 def row_losses(scores: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:
     """Logistic loss of each row (n,), and its derivatives by the scores (n, m)."""
     if scores.shape[1] == 1:

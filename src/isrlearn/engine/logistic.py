@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from isrlearn.core.logistic import (
     Metric,
+    check_problem,
     class_roots,
     common_root,
     leading_metric,
@@ -181,8 +182,7 @@ def fit_logistic(
     start : LogisticFit, optional
         Where to begin, for example a fit with another penalty.
     tol : float, optional
-        Length of the last step, in coordinates of unit curvature; default: 1e-6 for float32 rows,
-        else 1e-9.
+        Length of the last step, in unit curvature; default: 1e-6 for float32 rows, else 1e-9.
     max_passes : int, default=1000
 
     Examples
@@ -195,7 +195,7 @@ def fit_logistic(
     """
     codes = np.asarray(codes)
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
-    _check(X, codes, w, n_classes, penalty)
+    check_problem(X.shape[0], codes, w, n_classes, penalty)
     count = np.bincount(codes, w, n_classes).astype(float)
     if tol is None:
         tol = 1e-6 if X.dtype == np.float32 else 1e-9
@@ -229,19 +229,6 @@ def fit_logistic(
     fit = minimise(loss, Z.shape[1], count, penalty, metric, start, tol, max_passes)
     coef = fit.coef if span is None else fit.coef @ span.T
     return replace(fit, coef=coef, intercept=fit.intercept - coef @ mean)
-
-
-def _check(X: Any, codes: NDArray, weight: NDArray | None, n_classes: int, penalty: float) -> None:
-    """Raise unless each row has a class and a weight, and the penalty is legal."""
-    for name, values in (("codes", codes), ("weight", weight)):
-        if values is not None and values.shape != (X.shape[0],):
-            raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows")
-    low, high = codes.min(initial=0), codes.max(initial=0)
-    if n_classes < 2 or low < 0 or high >= n_classes:
-        legal = f"0, …, {max(n_classes, 2) - 1} for {n_classes} classes"
-        raise ValueError(f"codes must lie in {legal}; they run from {low} to {high}")
-    if not penalty >= 0:
-        raise ValueError(f"penalty must not be negative; got {penalty}")
 
 
 def minimise(
