@@ -18,6 +18,7 @@ from isrlearn.core import (
     regression_subspace,
     whitening,
 )
+from isrlearn.core.whiten import equalised
 from isrlearn.engine import cell_moments
 
 D, K, E = 6, 3, 4
@@ -122,8 +123,9 @@ def between_scatter(moments, classes):
 @pytest.mark.parametrize("classes", [None, [1], [0, 2]])
 @pytest.mark.parametrize("r", [1, 3])
 def test_pooled_means_solve_the_generalised_eigenproblem(moments, classes, r):
-    S = between_scatter(moments, range(K) if classes is None else classes)
     within = moments.within() / moments.dof
+    equal = equalised(moments, whitening(moments).factor)
+    S = between_scatter(equal, range(K) if classes is None else classes)
     values, V = linalg.eigh(S, within)
     V = V[:, ::-1][:, :r]
     found = mean_subspace(moments, r, classes=classes)
@@ -170,7 +172,7 @@ def objective(moments, N, *, means):
 @pytest.mark.parametrize("find", [covariance_subspace, joint_subspace])
 def test_pooled_covariances_maximise_the_formula(moments, find):
     W = whitening(moments)
-    white = moments.map(W.factor)
+    white = equalised(moments, W.factor).map(W.factor)
     found = find(moments, 2)
     N = linalg.orth(np.linalg.solve(W.inverse.T, found.basis))  # basis = inverseᵀ N · triangle
     means = find is joint_subspace

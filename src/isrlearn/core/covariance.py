@@ -20,7 +20,7 @@ from isrlearn.core.subspace import (
     row_space,
     tested,
 )
-from isrlearn.core.whiten import Whitening, reliable_coordinates, whitening_if_sampled
+from isrlearn.core.whiten import Whitening, equalised, reliable_coordinates, whitening_if_sampled
 
 _ALL_EQUAL = "no two environments have different covariances; compare means instead"
 
@@ -74,7 +74,9 @@ def covariance_subspace(
     if variant == "paper":
         return _flag_mean(moments, picked, rank, pair, test)
     coordinates = whitening_if_sampled(moments)
-    mapped = moments if coordinates is None else moments.map(coordinates.factor)
+    mapped = moments
+    if coordinates is not None:
+        mapped = equalised(moments, coordinates.factor).map(coordinates.factor)
     shifts = covariance_shifts(mapped, picked)
     variance = np.einsum("keii->i", mapped.cell_scatter).max() / np.sqrt(mapped.dof)
     # A shift as large as Σ would be about as large as this; rounding is far smaller.
@@ -114,6 +116,7 @@ def joint_subspace(
         raise ValueError(f"joint_subspace has the variant 'pooled' only; got {variant!r}")
     rank, test = tested(n_spurious, lambda: joint_rank(moments, picked, level=level))
     coordinates = reliable_coordinates(moments)
+    moments = equalised(moments, coordinates.factor)
     return _leading(joint_shifts(moments.map(coordinates.factor), picked), rank, coordinates, test)
 
 

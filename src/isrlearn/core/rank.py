@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from isrlearn.core.laws import (
+    RowSample,
+    cell_covariances,
+    complement,
+    covariance_p_value,
+    independent_shifts,
+    mean_p_value,
+    residuals,
+)
 from isrlearn.core.moments import Moments
 from isrlearn.core.shifts import Shifts, covariance_shifts, joint_shifts
-from isrlearn.core.whiten import reliable_coordinates
+from isrlearn.core.whiten import equalised, reliable_coordinates
 
 #: Squared shifts below this share of the largest are rounding errors (populations have no noise).
 _NEGLIGIBLE = 1e-20
+#: Rows from which the covariance of a cell is compared.
+FEWEST_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +47,8 @@ class RankTest:
         Largest such value expected from sampling noise alone.
     limit : int
         Largest number of dimensions that these environments and classes can show.
+    note : str
+        What could not be tested, and why; empty if everything was.
     """
 
     rank: int
@@ -44,6 +57,7 @@ class RankTest:
     spectrum: NDArray[np.floating]
     noise: float
     limit: int
+    note: str = ""
 
     @property
     def limited(self) -> bool:
@@ -51,43 +65,59 @@ class RankTest:
         return self.rank == self.limit
 
 
-def mean_rank(moments: Moments, classes: NDArray | None = None, *, level: float = 0.01) -> RankTest:
+def mean_rank(
+    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01, rows: Any = None
+) -> RankTest:
     r"""Number of dimensions in which cell means differ between environments.
 
-    With the features whitened by the pooled within-cell covariance, the squared singular values
-    :math:`t_i` of the weighted mean shifts are sampling noise beyond the true rank r, so that
+    With each class divided by its own scale (`equalised`) and the features whitened by
+    the pooled within-cell covariance, the squared singular values :math:`t_i` of the weighted
+    mean shifts are sampling noise beyond the true rank r. Their sum is compared with its mean
+    and variance under the covariances of the cells themselves (Box's approximation),
 
-    .. math:: \sum_{i > r} t_i \sim \chi^2_{(p - r)(q - r)}
+    .. math:: \sum_{i > r} t_i \approx a \, F_{f, g}, \quad
+              a = \sum_{k,e} (1 - n_{ke}/n_k) \operatorname{tr} \Sigma_{ke}, \quad
+              f = 2 a^2 / \operatorname{Var},
 
-    for p features and q independent shifts (environments less one, in each class). The chi-square
-    law needs an exact covariance; with an estimated one of :math:`\nu` degrees of freedom the
-    sum is a Lawley-Hotelling trace, whose F approximation (McKeon) is used: it tends to the
-    chi-square law, and keeps its level when p is not small compared with :math:`\nu`.
+    so that covariances may differ between classes and between environments. With equal
+    covariances it is the Lawley-Hotelling trace in McKeon's F approximation, which keeps its level
+    when the number of features is not small beside the number of rows.
 
     Parameters
     ----------
     moments : Moments
-        With a scatter. Population moments have no sampling noise: the rank is numerical.
+        With a scatter per cell; with a pooled one, equal covariances are assumed. Population
+        moments have no sampling noise: the rank is numerical.
     classes : ndarray of int, optional
         The classes to use; all when not given.
     level : float, default=0.01
         Level of each step of the sequence.
+    rows : optional
+        Ignored: means need no more than the moments.
     """
-    rows = moments.mean_shifts(classes) @ reliable_coordinates(moments).factor
-    t = np.linalg.svd(rows, compute_uv=False) ** 2
-    return mean_rank_of(t, rows.shape[1], moments, classes, level=level)
+    factor = reliable_coordinates(moments).factor
+    moments = equalised(moments, factor)
+    shifts = moments.mean_shifts(classes) @ factor
+    _, s, Vt = np.linalg.svd(shifts)
+    return mean_rank_of(s**2, factor @ Vt.T, moments, classes, level=level)
 
 
 def mean_rank_of(
-    spectrum: NDArray, p: int, moments: Moments, classes: NDArray | None, *, level: float
+    t: NDArray, axes: NDArray, moments: Moments, classes: NDArray | None, *, level: float
 ) -> RankTest:
-    """`mean_rank` from the squared singular values of the shifts in p whitened features."""
-    t, q = spectrum, independent_shifts(moments.count, classes)
+    """`mean_rank` from the squared singular values of the shifts and the whitened axes (d, p).
+
+    The axes are the right singular vectors of the shifts, all p of them.
+    """
+    p, q = axes.shape[1], independent_shifts(moments.count, classes)
     limit = min(p, q)
     if moments.ddof == 0:
         return _numerical(t[:limit], limit, level)
+    C = cell_covariances(moments, axes, classes)
     rank, p_values = first_accepted(
-        lambda r: _trace_p_value(t[r:].sum(), p - r, q - r, moments.dof), limit, level
+        lambda r: mean_p_value(t[r:].sum(), C[..., r:, r:], moments, classes, found=r),
+        limit,
+        level,
     )
     # Edge of the Marchenko-Pastur law: the largest squared shift of pure noise.
     noise = float((np.sqrt(p - rank) + np.sqrt(max(q - rank, 0))) ** 2)
@@ -100,28 +130,27 @@ def covariance_rank(
     *,
     level: float = 0.01,
     most: int | None = None,
+    rows: Any = None,
 ) -> RankTest:
     r"""Number of dimensions in which cell covariances differ between environments.
 
-    In whitened features, on the m directions outside the r that shift most,
+    In equalised, whitened features, on the m directions outside the r that shift most,
 
-    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar{\Sigma_k}) N \|_F^2
-              \sim \chi^2_{q m (m+1)/2} .
+    .. math:: \sum_{k,e} \tfrac{n_{ke}}{2} \| N^\top (\Sigma_{ke} - \bar\Sigma_k) N \|_F^2
 
-    The chi-square law is that of large cells. Its mean is replaced by the exact one of the
-    (matrix beta) null distribution and its degrees of freedom by those of a variance inflated by
-    2m/n per cell, so that the level holds when cells are not much larger than m. Gaussian
-    features are assumed: with heavy tails covariances vary more and the test rejects too often;
-    use the permutation form there.
+    is compared with its mean and variance when the environments of a class are exchangeable. Both
+    follow from the fourth moments of the rows, so that skewed, discrete and heavy-tailed features
+    keep the level; without rows the features are assumed Gaussian.
 
-    Parameters are those of `mean_rank`; the moments need a scatter per cell. The sequence ends at
-    `most` dimensions: ``most=1`` asks only whether covariances differ at all.
+    Parameters are those of `mean_rank`; the moments need a scatter per cell, and cells of fewer
+    than 20 rows are not compared. The sequence ends at `most` dimensions: ``most=1`` asks only
+    whether covariances differ at all. `rows` is a `RowSample`: some rows of every class.
     """
-    return _shift_rank(moments, classes, level, covariance_shifts, most)
+    return _shift_rank(moments, classes, level, covariance_shifts, most, rows)
 
 
 def joint_rank(
-    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01
+    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01, rows: Any = None
 ) -> RankTest:
     """Number of dimensions in which means or covariances differ between environments.
 
@@ -129,7 +158,7 @@ def joint_rank(
     each tested at half the level as in `mean_rank` (with no credit for directions chosen by
     their means: they may have been chosen by covariances) and `covariance_rank`.
     """
-    return _shift_rank(moments, classes, level, joint_shifts)
+    return _shift_rank(moments, classes, level, joint_shifts, None, rows)
 
 
 def _shift_rank(
@@ -137,25 +166,39 @@ def _shift_rank(
     classes: NDArray | None,
     level: float,
     shifts_of: Callable[[Moments, NDArray | None], Shifts],
-    most: int | None = None,
+    most: int | None,
+    rows: RowSample | None,
 ) -> RankTest:
-    cell = moments.cell_dof if classes is None else moments.cell_dof[classes]
-    factor = reliable_coordinates(moments, smallest_cell=smallest_cell(moments, classes)).factor
-    shifts = shifts_of(moments.map(factor), classes)
-    p, q = factor.shape[1], independent_shifts(moments.count, classes)
-    if moments.ddof == 0:
-        # Singular values of the shifts: squaring first would lose the small ones to rounding.
+    picked = np.arange(len(moments.classes)) if classes is None else classes
+    exact = moments.ddof == 0
+    # Fewer rows than this say too little about a covariance and its sampling noise.
+    enough = np.where(exact | (moments.count >= FEWEST_ROWS), moments.count, 0.0)
+    smallest = smallest_cell(replace(moments, count=enough), picked)
+    factor = reliable_coordinates(moments, smallest_cell=smallest).factor
+    equal = equalised(moments, factor)
+    p, q = factor.shape[1], independent_shifts(moments.count, picked)
+    compared = independent_shifts(enough, picked)
+    mapped = equal.map(factor)
+    shifts = shifts_of(mapped, picked)
+    large = mapped
+    if len(shifts.covariances):
+        large = replace(mapped, count=enough)
+        shifts = replace(shifts, covariances=covariance_shifts(large, picked).covariances)
+    if exact:
+        # Singular values of the shifts: squaring them first would hide the small in rounding.
         return _numerical(np.linalg.svd(shifts.stacked(), compute_uv=False) ** 2, p, level)
     spectrum = shifts.principal(0)[1]
     tests = bool(len(shifts.means)) + bool(len(shifts.covariances))
+    Z = None if rows is None else residuals(rows, moments, equal, factor)
 
     def p_value(r: int) -> float:
-        rest = shifts.outside(shifts.leading(r))
+        axes = complement(shifts.leading(r))
         values = [1.0]
-        if len(rest.means):
-            values.append(_trace_p_value(np.sum(rest.means**2), p - r, q, moments.dof))
-        if len(rest.covariances):
-            values.append(_covariance_p_value(np.sum(rest.covariances**2), p - r, cell))
+        if len(shifts.means):
+            C, total = cell_covariances(mapped, axes, picked), np.sum((shifts.means @ axes) ** 2)
+            values.append(mean_p_value(total, C, moments, picked))
+        if compared:
+            values.append(covariance_p_value(large, axes, picked, rows, Z))
         return min(1.0, tests * min(values))
 
     rank, p_values = first_accepted(p_value, p if most is None else min(most, p), level)
@@ -163,7 +206,8 @@ def _shift_rank(
         # Edge for p rows of p·q entries of variance one half.
         p / 2 * (1 + np.sqrt(q)) ** 2 if len(shifts.covariances) else 0.0
     )
-    return RankTest(rank, p_values, level, spectrum, float(noise), p)
+    few = f"no class has {FEWEST_ROWS} rows in two environments: covariances were not compared"
+    return RankTest(rank, p_values, level, spectrum, float(noise), p, "" if compared else few)
 
 
 def first_accepted(
@@ -179,48 +223,12 @@ def first_accepted(
 
 
 def _numerical(spectrum: NDArray, limit: int, level: float) -> RankTest:
-    """Rank of exact moments: the shifts that are not rounding errors."""
+    """Rank of exact moments: what is not rounding."""
     rank = int(np.count_nonzero(spectrum > spectrum.max(initial=0.0) * _NEGLIGIBLE))
     return RankTest(min(rank, limit), (), level, spectrum, 0.0, limit)
-
-
-def independent_shifts(count: NDArray, classes: NDArray | None = None) -> int:
-    """Independent mean shifts of cells with these counts: per class, its environments less one."""
-    seen = np.count_nonzero(count if classes is None else count[classes], axis=1)
-    return int(np.maximum(seen - 1, 0).sum())
 
 
 def smallest_cell(moments: Moments, classes: NDArray | None = None) -> float:
     """Degrees of freedom of the smallest covariance to be compared."""
     cell = moments.cell_dof if classes is None else moments.cell_dof[classes]
     return float(cell[cell > 0].min(initial=np.inf))
-
-
-def _trace_p_value(statistic: float, p: int, q: int, dof: float) -> float:
-    """Upper tail of the Lawley-Hotelling trace times its degrees of freedom."""
-    n = (dof - p - 1) / 2
-    if n <= 1:
-        # With too few rows the moments of the F approximation do not exist: no conclusion.
-        return 1.0
-    b = (p + 2 * n) * (q + 2 * n) / (2 * (2 * n + 1) * (n - 1))
-    dof2 = 4 + (p * q + 2) / (b - 1)
-    scale = p * q * (dof2 - 2) / (2 * n * dof2)
-    return float(stats.f.sf(statistic / dof / scale, p * q, dof2))
-
-
-def _covariance_p_value(statistic: float, p: int, cell: NDArray) -> float:
-    """Upper tail of the summed squared covariance shifts under equal Gaussian covariances."""
-    total = np.broadcast_to(cell.sum(axis=1, keepdims=True), cell.shape)
-    compared = (cell > 0) & (cell < total)  # the only covariance of a class is its mean
-    if not compared.any():
-        return 1.0
-    cell, total = cell[compared], total[compared]
-    share = cell / total
-    a, t = cell / 2, total / 2
-    # E tr(B²) of the matrix beta B = share · S̄^(-1/2) S S̄^(-1/2), by zonal polynomials.
-    square = a * (a + 1) / (t * (t + 1)) * p * (p + 2) / 3
-    square = square - a * (a - 0.5) / (t * (t - 0.5)) * p * (p - 1) / 3
-    mean = np.sum(cell / 2 * (square / share**2 - p))
-    variance = np.sum((1 - share) * p * (p + 1) * (1 + 2 * p / cell))
-    degrees = 2 * mean**2 / variance
-    return float(stats.chi2.sf(statistic / mean * degrees, degrees))

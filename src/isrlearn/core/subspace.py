@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import linalg
 
+from isrlearn.core.laws import independent_shifts
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, independent_shifts, mean_rank, mean_rank_of
-from isrlearn.core.whiten import Whitening, whitening_if_sampled, without_rounding
+from isrlearn.core.rank import RankTest, mean_rank, mean_rank_of
+from isrlearn.core.whiten import Whitening, equalised, whitening_if_sampled, without_rounding
 
 Variant = Literal["pooled", "paper"]
 Rank = int | Literal["auto"] | RankTest
@@ -156,8 +157,9 @@ def mean_subspace(
 
     .. math:: \sum_{k,e} n_{ke} (m_{ke} - \bar{m_k})(m_{ke} - \bar{m_k})^\top,
 
-    whitened by the pooled within-cell covariance when there are enough rows to estimate it. Each
-    class contributes the environments in which it was seen.
+    whitened by the pooled within-cell covariance when there are enough rows to estimate it, with
+    each class divided by its own scale there (`equalised`). Each class contributes the
+    environments in which it was seen.
 
     Parameters
     ----------
@@ -185,16 +187,20 @@ def mean_subspace(
         picked = last_compared(moments) if picked is None else picked
         shifts = np.concatenate([_centred(moments, k) for k in picked])
     else:
-        shifts = moments.mean_shifts(picked)
         coordinates = whitening_if_sampled(moments)
+        if coordinates is not None:
+            moments = equalised(moments, coordinates.factor)
+        shifts = moments.mean_shifts(picked)
     limit = independent_shifts(moments.count, picked)
     if coordinates is None:
         rank, test = tested(n_spurious, lambda: mean_rank(moments, picked, level=level))
         return row_space(shifts, min(rank, limit), test)
     # One whitening and one decomposition for the rank test and the subspace.
-    _, s, Vt = np.linalg.svd(shifts @ coordinates.factor, full_matrices=False)
-    p = moments.n_features
-    rank, test = tested(n_spurious, lambda: mean_rank_of(s**2, p, moments, picked, level=level))
+    factor, auto = coordinates.factor, n_spurious == "auto"
+    _, s, Vt = np.linalg.svd(shifts @ factor, full_matrices=auto)
+    rank, test = tested(
+        n_spurious, lambda: mean_rank_of(s**2, factor @ Vt.T, moments, picked, level=level)
+    )
     rank = min(rank, limit, int(np.count_nonzero(s > s[:1] * NEGLIGIBLE)))
     return oblique(Vt[:rank].T, coordinates, s**2, test)
 

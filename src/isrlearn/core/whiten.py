@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core.moments import Moments
+from isrlearn.core.moments import Moments, between
 
 if TYPE_CHECKING:
     from isrlearn.core.subspace import Eraser
@@ -99,6 +99,34 @@ def _whitening_of(covariance: NDArray, variance: NDArray, nothing: float = -np.i
         return Whitening(factor, (vectors * root).T * scale)
     factor = linalg.lapack.dtrtri(lower, lower=True)[0].T
     return Whitening(factor * inverse_scale[:, None], lower.T * scale)
+
+
+def equalised(moments: Moments, factor: NDArray) -> Moments:
+    r"""Moments with the deviations inside each class divided by the class's own scale.
+
+    A class that spreads three times as far as another would drown the shifts of the other in its
+    sampling noise. The squared scale is the class's average variance in the whitened coordinates
+    ``x @ factor``, so that it does not depend on units and rotations. Directions of shifts stay
+    the same. Moments without a scatter per cell are returned as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean = np.array([[[0.0], [6.0]], [[0.0], [2.0]]])
+    >>> moments = Moments.population(mean, np.array([9.0, 1.0])[:, None, None, None])
+    >>> shifts = equalised(moments, whitening(moments).factor).mean_shifts().reshape(2, 2)
+    >>> np.allclose(shifts[0], shifts[1])
+    True
+    """
+    dof = moments.cell_dof.sum(axis=1)
+    if moments.scatter is None or moments.pooled or np.count_nonzero(dof) < 2:
+        return moments
+    squares = np.einsum("keij,ij->k", moments.scatter, factor @ factor.T)
+    scale = np.sqrt(squares * dof.sum() / np.where(dof > 0, dof, 1.0) / max(squares.sum(), 1e-300))
+    scale = np.where(scale > 0, scale, 1.0)[:, None, None]
+    centre = between(moments.count, moments.mean, axis=1)[1][:, None]
+    mean = np.where(moments.count[..., None] > 0, centre + (moments.mean - centre) / scale, 0.0)
+    return replace(moments, mean=mean, scatter=moments.scatter / scale[..., None] ** 2)
 
 
 def principal_components(

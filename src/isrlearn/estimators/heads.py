@@ -16,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from isrlearn.core.heads import lda_head, ridge_head
 from isrlearn.core.labels import Cells
+from isrlearn.core.laws import RowSample
 from isrlearn.core.moments import Moments
 from isrlearn.core.subspace import Eraser
 from isrlearn.core.whiten import Coordinates, standardised
@@ -33,6 +34,8 @@ from isrlearn.engine import (
 
 #: Rows on which a given head is checked to be affine.
 _PROBES = 16
+#: Most rows from which fourth moments are estimated.
+_MOST_ROWS = 20_000
 #: Share of the largest deviation below which a direction holds rounding errors.
 _ROUNDING = 1e-6
 
@@ -72,6 +75,19 @@ class Sample:
         target = None if self.target is None else self.target[rows]
         weight = None if self.weight is None else self.weight[rows]
         return Sample(self.X[rows], cells, target, weight)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, empty ones included."""
+        return len(self.cells.classes) * len(self.cells.environments)
+
+    def row_sample(self) -> RowSample | None:
+        """Rows with a known environment, at most 20,000 evenly spread; None if not in memory."""
+        if not isinstance(self.X, np.ndarray):
+            return None
+        used = np.flatnonzero(self.cells.e >= 0)
+        used = used[:: max(1, -(-len(used) // _MOST_ROWS))]
+        return RowSample(self.X[used], self.cells.k[used], self.cells.e[used])
 
     def moments(self, keep: str) -> Moments:
         """Moments of the rows, with "mean", "pooled" or "cell" scatters, the target appended."""
@@ -140,6 +156,10 @@ class MomentSample:
     given: Moments
     n_features: int
     has_rows = False
+    n_cells = 0
+
+    def row_sample(self) -> None:
+        """No rows: the moments are all there is."""
 
     @property
     def size(self) -> tuple[float, int]:

@@ -78,7 +78,9 @@ class Streaming(check.SparseInput):
         )
         sample = Sample(rows, cells, target if self._target == "numbers" else None, weight)
         # How many rows the whole has is not known before its last part: keep a scatter.
-        keep = "cell" if settings.keep(np.inf, sample.size[1]) == "cell" else "pooled"
+        keep = (
+            "cell" if settings.keep(np.inf, sample.size[1], sample.n_cells) == "cell" else "pooled"
+        )
         moments = sample.moments(keep)
         if not first and self.moments_.scatter is None:
             raise ValueError(

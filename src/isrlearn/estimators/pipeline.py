@@ -14,9 +14,10 @@ from scipy import linalg
 from sklearn.base import is_classifier, is_regressor
 
 from isrlearn import validation as check
+from isrlearn.core.laws import independent_shifts
 from isrlearn.core.methods import METHODS, Method
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, covariance_rank, independent_shifts, smallest_cell
+from isrlearn.core.rank import RankTest, covariance_rank, smallest_cell
 from isrlearn.core.subspace import Eraser, Subspace, last_compared
 from isrlearn.core.whiten import (
     ROWS_PER_FEATURE,
@@ -38,6 +39,8 @@ Keep = Literal["mean", "pooled", "cell"]
 
 #: Features from which a d×d matrix is avoided where rows are few.
 _WIDE = 512
+#: Entries of all cells' scatters up to which every cell keeps its own: half a gigabyte.
+_MOST_ENTRIES = 2**26
 #: Features per principal component from which components are computed from rows, not moments.
 _THIN = 16
 
@@ -74,7 +77,16 @@ class Settings:
         """Whether the head is one of ours that needs moments only."""
         return isinstance(self.head, str) and not HEADS[self.head].needs_rows
 
-    def keep(self, n: float, d: int) -> Keep:
+    def keep(self, n: float, d: int, n_cells: int) -> Keep:
+        """What the moments of n rows of d features keep of the scatter of their cells.
+
+        Every cell keeps its own where a scatter is needed at all and memory allows: classes and
+        environments may spread differently.
+        """
+        least = self.least(n, d)
+        return "cell" if least == "pooled" and n_cells * d**2 <= _MOST_ENTRIES else least
+
+    def least(self, n: float, d: int) -> Keep:
         """The least that the moments of n rows of d features must keep of the scatter."""
         if METHODS[self.method].second_order or (self.weights is not None and self.closed_form):
             return "cell"
@@ -162,8 +174,9 @@ class Fitter:
         self._starts: dict[Hashable, Any] = {}
         n, d = sample.size
         first = settings[0]
-        kept = {s.keep(n, d) for s in settings}
-        keep: Keep = "cell" if "cell" in kept else "pooled" if "pooled" in kept else "mean"
+        order: tuple[Keep, ...] = ("mean", "pooled", "cell")
+        most = max(settings, key=lambda s: order.index(s.least(n, d)))
+        keep = most.keep(n, d, sample.n_cells)
         wide = d >= _WIDE and sample.has_rows
         self.moments = sample.moments("mean" if wide else keep)
         p = first.n_components
@@ -175,10 +188,10 @@ class Fitter:
         if wide and isinstance(p, Integral) and p * _THIN <= d:
             # Principal components of wide rows are computed from the rows, without a d×d matrix.
             self._reduce(sample, sample.components(int(p), self.moments.total[1][:d]))
-            self.reduced = self.sample.moments(keep)
+            self.reduced = self.sample.moments(most.keep(n, int(p), sample.n_cells))
         else:
             # With few rows the head can do without a d×d matrix, and so can a mean method.
-            lean = p is None and keep == "pooled" and n < ROWS_PER_FEATURE * d / 2
+            lean = p is None and most.least(n, d) == "pooled" and n < ROWS_PER_FEATURE * d / 2
             if wide and keep != "mean" and (not lean or any(s.closed_form for s in settings)):
                 self.moments = sample.moments(keep)
             self.sample, self.reduced = sample, self.moments
@@ -237,13 +250,12 @@ class Fitter:
                 rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
             rank = permutation_rank(rows, method, level=s.level)
         elif rank == "auto":
-            if d >= _WIDE and self.sample.has_rows:
-                rank = self._test_rows(s, method)
+            rank = self._tested(s, method)
         else:
             limit, why = dimension_limit(method, moments.count, d, s.variant)
             if not self.clip:
                 check.check_n_spurious(rank, limit, why, d)
-                _warn_if_equal(s, moments)
+                _warn_if_equal(s, moments, self.sample)
             rank = min(rank, limit)
         found = method.find(moments, rank, variant=s.variant, level=s.level)
         if found.basis.shape[1] < d:
@@ -255,17 +267,20 @@ class Fitter:
         )
         return method.find(moments, d - 1, variant=s.variant, level=s.level)
 
-    def _test_rows(self, s: Settings, method: Method) -> RankTest | str:
-        """The rank test among principal components of wide rows; "auto" if all features do."""
-        moments = self.features
+    def _tested(self, s: Settings, method: Method) -> RankTest | str:
+        """The rank test where it needs more than the moments have; else "auto"."""
+        moments, sample = self.features, self.sample
+        few = sample.has_rows and (moments.n_features >= _WIDE or moments.pooled)
         p = reliable_components(moments, smallest_cell(moments) if method.second_order else np.inf)
-        if p is None:
+        if few and p is not None:
+            # Among principal components of wide rows, without a d×d matrix.
+            center = moments.total[1]
+            sample = sample.project(sample.components(p, center), center)
+            reduced = sample.moments("cell")
+            moments = reduced if reduced.n_features == p else reduced.columns(p)
+        elif not method.second_order:
             return "auto"
-        center = moments.total[1]
-        rows = self.sample.project(self.sample.components(p, center), center)
-        reduced = rows.moments("cell" if method.second_order else "pooled")
-        reduced = reduced if reduced.n_features == p else reduced.columns(p)
-        return method.rank(reduced, level=s.level)
+        return method.rank(moments, level=s.level, rows=sample.row_sample())
 
     def _head(self, s: Settings, subspace: Subspace) -> tuple[NDArray, NDArray]:
         """Coefficients and intercepts on the (reduced) features."""
@@ -307,11 +322,12 @@ def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tup
     return limit, f"the means of {E} environments{where} span no more"
 
 
-def _warn_if_equal(settings: Settings, moments: Moments) -> None:
+def _warn_if_equal(settings: Settings, moments: Moments, sample: Any) -> None:
     """Warn where covariances differ no more than sampling noise."""
     if settings.method != "cov" or moments.ddof == 0:
         return
-    test = covariance_rank(moments, level=settings.level, most=1)
+    rows = sample.row_sample()
+    test = covariance_rank(moments, level=settings.level, most=1, rows=rows)
     if test.rank == 0:
         warnings.warn(
             f"covariances do not differ between environments beyond sampling noise (p = "

@@ -86,7 +86,7 @@ def postprocess(
             data = extract_features(model, loader, layer, out=out, **reading)
         estimator.fit(data.X, data.y, environments=data.environments)
     else:
-        pooled = estimator._settings().keep(np.inf, d) != "cell"
+        pooled = estimator._settings().keep(np.inf, d, 1) != "cell"
         with deciding(model, layer):
             moments = torch_moments(model, loader, layer, pooled=pooled, task=task, **reading)
         if len(moments.environments) < 2 and estimator.missing_environments != "single":

@@ -1,0 +1,185 @@
+"""Null distributions of summed squared shifts: what sampling noise alone would give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, stats
+
+from isrlearn.core.moments import Moments
+
+#: Rows of a class whose pairs are compared.
+_PAIRED = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Some rows of every class, from which the fourth moments of the features are estimated.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    k, e : ndarray of shape (n,)
+        Positions of the class and the environment of each row in the moments.
+    """
+
+    X: NDArray
+    k: NDArray[np.intp]
+    e: NDArray[np.intp]
+
+
+def complement(N: NDArray) -> NDArray[np.float64]:
+    """Orthonormal basis (p, p - r) of what is orthogonal to the columns of N (p, r)."""
+    return linalg.null_space(N.T) if N.shape[1] else np.eye(len(N))
+
+
+def independent_shifts(count: NDArray, classes: NDArray | None = None) -> int:
+    """Independent mean shifts of cells with these counts: per class, its environments less one."""
+    seen = np.count_nonzero(count if classes is None else count[classes], axis=1)
+    return int(np.maximum(seen - 1, 0).sum())
+
+
+def cell_covariances(
+    moments: Moments, axes: NDArray, classes: NDArray | None
+) -> NDArray[np.float64]:
+    """Covariance of each cell along the axes, (K, E, p, p); the class's for cells of two rows."""
+    picked = slice(None) if classes is None else classes
+    if moments.pooled:
+        covariance = axes.T @ (moments.within() / max(moments.dof, 1.0)) @ axes
+        return np.broadcast_to(covariance, (*moments.count[picked].shape, *covariance.shape))
+    dof = moments.cell_dof[picked][..., None, None]
+    C = axes.T @ moments.covariance[picked] @ axes
+    whole = (dof * C).sum(axis=1, keepdims=True) / np.maximum(dof.sum(axis=1, keepdims=True), 1.0)
+    return np.where(dof >= 2, C, whole)
+
+
+def mean_p_value(
+    statistic: float, C: NDArray, moments: Moments, classes: NDArray | None, found: int = 0
+) -> float:
+    """Upper tail of the summed squared mean shifts of cells with covariances C (K, E, p, p).
+
+    `found` directions were chosen to hold the largest shifts, and the statistic is of the others.
+    """
+    count = moments.count if classes is None else moments.count[classes]
+    p, q, v = C.shape[-1], independent_shifts(count), np.maximum(count - 1, 2.0)
+    n = (moments.dof - p - 1) / 2
+    if n <= 1:
+        # With too few rows the moments of the F approximation do not exist: no conclusion.
+        return 1.0
+    share = count / np.maximum(count.sum(axis=1, keepdims=True), 1.0)
+    share = np.where(count > 0, share, 1.0)
+    trace = np.trace(C, axis1=-2, axis2=-1)
+    flat = C.reshape(*count.shape, -1)
+    products = flat @ flat.swapaxes(1, 2)  # (K, E, E)
+    if not moments.pooled:
+        # tr S² is tr Σ² and, by sampling noise, about (tr Σ)² / v more.
+        own = np.einsum("kee->ke", products)
+        own = (own - trace**2 / v) / (1 + 1 / v - 2 / v**2)
+        np.einsum("kee->ke", products)[...] = np.maximum(own, trace**2 / p)
+    seen = count > 0
+    root = np.sqrt(np.where(seen, share, 0.0))
+    contrast = np.eye(count.shape[1]) * seen[:, None] - root[:, None] * root[:, :, None]
+    mean = np.sum((1 - share) * trace)
+    if mean <= 0:
+        return float(statistic <= 0)  # no spread inside the cells: any difference is real
+    variance = 2 * np.sum(contrast**2 * products)
+    # McKeon's law of the Lawley-Hotelling trace, for the whitening was estimated.
+    left = q - found
+    b = (p + 2 * n) * (left + 2 * n) / (2 * (2 * n + 1) * (n - 1))
+    whitening = 4 + (p * left + 2) / (b - 1)
+    unit = p * left * (whitening - 2) / (2 * n * whitening) * moments.dof * mean / (p * q)
+    spread = 0.0 if moments.pooled else np.sum(((1 - share) * trace) ** 2 / (v * p)) / mean**2
+    degrees = 2 * mean**2 / variance * left / q
+    return float(stats.f.sf(statistic / unit, degrees, 1 / (1 / whitening + spread)))
+
+
+def residuals(
+    rows: RowSample, moments: Moments, equal: Moments, factor: NDArray
+) -> NDArray[np.float64]:
+    """Rows less their cell's mean, in units of their class's scale and in whitened coordinates."""
+    before, after = (np.einsum("keii->k", m.covariance) for m in (moments, equal))
+    scale = np.sqrt(after / np.where(before > 0, before, 1.0))
+    return ((rows.X - moments.mean[rows.k, rows.e]) * scale[rows.k, None]) @ factor
+
+
+def covariance_p_value(
+    moments: Moments,
+    axes: NDArray,
+    classes: NDArray,
+    rows: RowSample | None,
+    Z: NDArray | None,
+) -> float:
+    """Upper tail of the summed squared covariance shifts along the axes."""
+    statistic = mean = variance = noise = 0.0
+    for k in classes:
+        cells = np.flatnonzero(moments.count[k] > 1)
+        if len(cells) < 2:
+            continue
+        n, S = moments.count[k, cells], axes.T @ moments.covariance[k, cells] @ axes
+        v = n - 1
+        average = np.tensordot(v / v.sum(), S, 1)
+        statistic += np.sum(v * np.sum((S - average) ** 2, axis=(1, 2))) / 2
+        if Z is None or rows is None:
+            law = _gaussian_law(v, axes.shape[1])
+        else:
+            used = (rows.k == k) & np.isin(rows.e, cells)
+            law = _sampled_law(n, average, Z[used] @ axes, moments.count[k][rows.e[used]])
+        mean, variance, noise = mean + law[0], variance + law[1], noise + law[2]
+    if mean <= 0:
+        return 1.0
+    degrees = 2 * mean**2 / variance
+    if noise == 0:
+        return float(stats.chi2.sf(statistic / mean * degrees, degrees))
+    return float(stats.f.sf(statistic / mean, degrees, 2 * mean**2 / noise))
+
+
+def _gaussian_law(v: NDArray, p: int) -> tuple[float, float, float]:
+    """Mean and variance of a class's statistic under equal Gaussian covariances, v dof per cell."""
+    share, a, t = v / v.sum(), v / 2, v.sum() / 2
+    # E tr(B²) of the matrix beta B = share · S̄^(-1/2) S S̄^(-1/2), by zonal polynomials.
+    square = a * (a + 1) / (t * (t + 1)) * p * (p + 2) / 3
+    square = square - a * (a - 0.5) / (t * (t - 0.5)) * p * (p - 1) / 3
+    mean = np.sum(v / 2 * (square / share**2 - p))
+    return float(mean), float(np.sum((1 - share) * p * (p + 1) * (1 + 2 * p / v))), 0.0
+
+
+def _sampled_law(
+    n: NDArray, average: NDArray, Z: NDArray, size: NDArray
+) -> tuple[float, float, float]:
+    r"""Mean and variance of a class's statistic, and the variance of that mean, from rows.
+
+    With u = zzᵀ the statistic is one of the means of u. Its variance is that under permutations of
+    the environments (Kazi-Aoual et al., 1995), which needs the mean square of ⟨uᵢ, uⱼ⟩ only. Its
+    mean allows for the estimated cell means: E‖S − Σ‖² = Q/n + (a + b)/(n − 1) with
+    a = (tr Σ)², b = tr Σ² and the fourth cumulant Q, found from the residuals z.
+    """
+    v, N, m = n - 1, n.sum(), len(Z)
+    if m < 4:
+        return 0.0, 0.0, 0.0
+    a, b = np.trace(average) ** 2, np.sum(average**2)
+    fourth = np.sum(Z**2, axis=1) ** 2
+    second, quartic = (size - 1) / size, (size - 1) * ((size - 1) ** 3 + 1) / size**4
+    Q = np.sum(fourth - second**2 * (a + 2 * b)) / quartic.sum()
+    own = (1 - v / v.sum()) * v / n
+    mean = Q * own.sum() + (len(n) - 1) * (a + b)
+    noise = (own.sum() / quartic.sum()) ** 2 * m * fourth.var()
+    # Inner products of the centred u of pairs of rows, in the sample and then scaled to all rows.
+    W = (Z / np.sqrt(second)[:, None])[:: -(-m // _PAIRED)]
+    m = len(W)
+    G = (W @ W.T) ** 2
+    G -= G.mean(axis=0) + G.mean(axis=1)[:, None] - G.mean()
+    diagonal = np.diag(G)
+    one, two = diagonal.mean(), np.mean(diagonal**2)
+    pairs = (np.sum(G**2) - m * two) / (m * (m - 1))
+    T, T2, S2 = N * one, N * two + N * (N - 1) * pairs, N * two
+    H, H2 = len(n) - 1.0, np.sum(n * (1 / n - 1 / N) ** 2)
+    permuted = 2 * ((N - 1) * T2 - T**2) * ((N - 1) * H - H**2)
+    permuted /= (N - 1) ** 2 * (N + 1) * (N - 2)
+    kurtosis = (N * (N + 1) * S2 - (N - 1) * (T**2 + 2 * T2)) * (
+        N * (N + 1) * H2 - (N - 1) * (H**2 + 2 * H)
+    )
+    permuted += kurtosis / ((N + 1) * N * (N - 1) * (N - 2) * (N - 3))
+    variance = permuted * (mean / (T * H / (N - 1))) ** 2
+    return float(mean / 2), float(variance / 4), float(noise / 4)
