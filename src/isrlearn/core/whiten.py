@@ -20,7 +20,7 @@ ROWS_PER_FEATURE = 20
 #: Rows per feature with which tests in whitened features keep their level.
 _ROWS_PER_TESTED_FEATURE = 10
 #: Rows of the smallest cell per feature with which its covariance is worth comparing.
-ROWS_PER_CELL_FEATURE = 2
+ROWS_PER_CELL_FEATURE = 3
 #: Largest and smallest number of principal components used when rows are too few for all features.
 _MOST = 200
 _FEWEST = 50

@@ -21,6 +21,7 @@ from isrlearn.diagnosis.sample import CellCounts, WhitenedSample, whitened_sampl
 from isrlearn.diagnosis.stability import Stability, subspace_stability
 from isrlearn.engine import sum_cells
 from isrlearn.estimators import ISRClassifier, ISRRegressor
+from isrlearn.estimators.pipeline import MOST_ENTRIES
 
 #: Share of the labels' score above chance that a removal by covariances must leave.
 _KEPT = 0.25
@@ -105,7 +106,7 @@ def diagnose(
     n_bootstrap : int, default=100
         Draws of the moments from which the stability of the subspace is judged; 0 for none.
     random_state : int, default=0
-        Seed of draws, splits and permutations.
+        Seed of draws and splits.
 
     Returns
     -------
@@ -128,7 +129,8 @@ def diagnose(
     check.check_between("level", level, 1e-6, 0.5)
     check.check_between("n_bootstrap", n_bootstrap, 0, np.inf)
     X, cells, target = _checked(X, y, environments, task)
-    moments = sum_cells(X, cells, pooled=True)
+    entries = len(cells.classes) * len(cells.environments) * X.shape[1] ** 2
+    moments = sum_cells(X, cells, pooled=entries > MOST_ENTRIES)
     if not moments.total_scatter().any():
         raise ValueError(
             f"all {X.shape[1]} features are constant over the {len(X)} rows: there is nothing to "
@@ -159,7 +161,7 @@ def diagnose(
         if target is not None:
             found = replace(found, target=shifts.target_shift(target, cells, counts, level))
         else:
-            cov, part = shifts.covariance_shift(sample, Z, cells, counts, test, random_state)
+            cov, part = shifts.covariance_shift(sample, Z, cells, counts, test)
             found = replace(found, covariances=cov)
             if _shows_more(means, cov, counts, n_tested):
                 chosen = _measured(found, part, n_bootstrap, random_state)

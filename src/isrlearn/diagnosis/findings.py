@@ -39,7 +39,7 @@ SENTENCES = {
     "covariances-not-compared": "Too few rows to compare covariances: {names}; {c.n_needed} are "
     "needed.",
     "heavy-tails": "Features have heavy tails: covariances vary {c.noise:.1f} times as much as "
-    "those of Gaussian features. They were tested by permutation.",
+    "those of Gaussian features. The test allows for that.",
     "covariances-equal": "Covariances do not differ (p = {c.p_value:.2g}): method='cov' would "
     "find noise.",
     "covariances-shift-everywhere": "{differ} That is too many of {c.n_coordinates} dimensions: "

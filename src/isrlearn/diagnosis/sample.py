@@ -154,7 +154,7 @@ def whitened_sample(
 ) -> tuple[NDArray, WhitenedSample]:
     """All rows in whitened coordinates, and the sample of them that is examined.
 
-    The moments are those of X with a pooled scatter; their means shift along `rank` dimensions.
+    The moments are those of X; their means shift along `rank` dimensions.
     """
     center, factor = moments.total[1], _factor(moments, rank)
     Z = (X - center.astype(X.dtype)) @ factor.astype(X.dtype)

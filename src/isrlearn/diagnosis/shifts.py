@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from isrlearn.core.labels import Cells
+from isrlearn.core.laws import RowSample
 from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest, mean_rank
@@ -17,19 +18,14 @@ from isrlearn.core.shifts import covariance_shifts, mean_shifts
 from isrlearn.core.whiten import ROWS_PER_CELL_FEATURE, whitening
 from isrlearn.diagnosis.sample import MOST_COMPARED, Cell, CellCounts, WhitenedSample
 from isrlearn.engine import sum_cells
-from isrlearn.estimators.heads import Sample
-from isrlearn.estimators.permutation import permutation_rank
 
 #: Share of the classes' shifts that may be left out when their patterns are counted: no two
 #: classes of real data shift in exactly the same way.
 _NEGLIGIBLE_SHARE = 0.02
 #: Fewest rows of a cell whose covariance is compared, however few the coordinates.
 _FEWEST = 20
-#: Largest bias of the chi-square statistic by heavy tails that is accepted, in its standard
-#: deviations.
-_HARMLESS_BIAS = 0.5
-#: Most rows that are permuted: every permutation is a pass over them.
-_MOST_PERMUTED = 5_000
+#: Sampling variance of covariances, relative to Gaussian features, of heavy tails.
+_HEAVY = 1.5
 
 
 @dataclass(frozen=True)
@@ -158,9 +154,6 @@ class CovarianceShift:
     #: Sampling variance of covariances divided by that of Gaussian features of the same
     #: covariance; above one for heavy tails.
     noise: float = float("nan")
-    #: How the null distribution was found: from moments ("chi-square"), or by permuting
-    #: environments inside each class ("permutation") where tails are too heavy for that.
-    form: str = "chi-square"
     #: Along the directions found, the largest difference of the variances of two environments
     #: divided by their mean (0 if equal, at most 2); median over the directions.
     ratio: float = float("nan")
@@ -174,19 +167,19 @@ class CovarianceShift:
 
     @property
     def heavy_tailed(self) -> bool:
-        """Whether tails were too heavy for the chi-square form."""
-        return self.form == "permutation"
+        """Whether covariances vary half as much again as those of Gaussian features, or more."""
+        return self.noise >= _HEAVY
 
 
 def covariance_shift(
-    sample: WhitenedSample, Z: NDArray, cells: Cells, counts: CellCounts, means: RankTest, seed: int
+    sample: WhitenedSample, Z: NDArray, cells: Cells, counts: CellCounts, means: RankTest
 ) -> tuple[CovarianceShift, WhitenedSample]:
     """Covariance shift, and the sample of the classes and coordinates that are compared.
 
     The rows Z are all of the data in the coordinates of the given sample.
     """
     p = min(sample.rows.shape[1], MOST_COMPARED)
-    # A cell needs two rows for each coordinate in which means are compared, and all the cells
+    # A cell needs three rows for each coordinate in which means are compared, and all the cells
     # that share a whitening need ten. Fewer coordinates would need fewer rows, but what they
     # leave out is what ISR would leave in.
     shared = -(-10 * p // int(np.count_nonzero(sample.moments.count))) + 1
@@ -205,13 +198,11 @@ def covariance_shift(
     sample = replace(sample, rows=sample.rows[:, :p], cells=own, moments=moments)
     noise = _noise(sample)
     count = moments.count[moments.count > 0]
-    q = len(count) - len(found.compared)
-    heavy = bool((noise - 1) * np.sqrt(q * p * (p + 1) / 4) > _HARMLESS_BIAS)
+    known = np.flatnonzero(own.e >= 0)
+    rows = RowSample(sample.rows[known], own.k[known], own.e[known])
 
     def tested(method: str) -> RankTest:
-        if heavy:
-            return _permuted(sample, method, means.level, seed)
-        return METHODS[method].rank(moments, level=means.level)
+        return METHODS[method].rank(moments, level=means.level, rows=rows)
 
     test = tested("cov")
     joint = tested("joint").rank if means.rank and test.rank else max(means.rank, test.rank)
@@ -226,22 +217,12 @@ def covariance_shift(
         n_dimensions_joint=joint,
         n_coordinates=p,
         noise=noise,
-        form="permutation" if heavy else "chi-square",
         ratio=ratio,
         # Edge of the spectrum of the difference of two sample covariances of p coordinates.
         chance=float(2 * np.sqrt(2 * p * max(noise, 1.0) / (np.median(count) - 1))),
         largest=largest,
     )
     return found, replace(sample, method="joint" if means.rank else "cov", rank=joint)
-
-
-def _permuted(sample: WhitenedSample, method: str, level: float, seed: int) -> RankTest:
-    """The rank test by permutation, on rows of the sample."""
-    used = np.flatnonzero(sample.known)
-    # Rows come cell by cell: every n-th of them is a sample of every cell.
-    used = used[:: -(-len(used) // _MOST_PERMUTED)]
-    part = Sample(sample.rows[used], sample.cells.rows(used))
-    return permutation_rank(part, METHODS[method], level=level, random_state=seed)
 
 
 def _noise(sample: WhitenedSample) -> float:

@@ -60,7 +60,7 @@ def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
     elif c is not None and c.p_value is not None:
         along = f"; along {c.n_dimensions} of {c.n_coordinates} dimensions, with means "
         along += f"{c.n_dimensions_joint}; variances by up to {c.ratio:.2f} of their mean"
-        verdict = f"{_tested(c.shifted, c.p_value)} ({c.form})"
+        verdict = _tested(c.shifted, c.p_value)
         yield "Do covariances differ?", verdict + along * c.shifted
     if t is not None:
         largest = f"largest {t.effect:.2f} sd"

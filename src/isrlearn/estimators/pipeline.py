@@ -40,7 +40,7 @@ Keep = Literal["mean", "pooled", "cell"]
 #: Features from which a d×d matrix is avoided where rows are few.
 _WIDE = 512
 #: Entries of all cells' scatters up to which every cell keeps its own: half a gigabyte.
-_MOST_ENTRIES = 2**26
+MOST_ENTRIES = 2**26
 #: Features per principal component from which components are computed from rows, not moments.
 _THIN = 16
 
@@ -84,7 +84,7 @@ class Settings:
         environments may spread differently.
         """
         least = self.least(n, d)
-        return "cell" if least == "pooled" and n_cells * d**2 <= _MOST_ENTRIES else least
+        return "cell" if least == "pooled" and n_cells * d**2 <= MOST_ENTRIES else least
 
     def least(self, n: float, d: int) -> Keep:
         """The least that the moments of n rows of d features must keep of the scatter."""
@@ -270,9 +270,11 @@ class Fitter:
     def _tested(self, s: Settings, method: Method) -> RankTest | str:
         """The rank test where it needs more than the moments have; else "auto"."""
         moments, sample = self.features, self.sample
-        few = sample.has_rows and (moments.n_features >= _WIDE or moments.pooled)
-        p = reliable_components(moments, smallest_cell(moments) if method.second_order else np.inf)
-        if few and p is not None:
+        p = None
+        if sample.has_rows and (moments.n_features >= _WIDE or moments.pooled):
+            smallest = smallest_cell(moments) if method.second_order else np.inf
+            p = reliable_components(moments, smallest)
+        if p is not None:
             # Among principal components of wide rows, without a d×d matrix.
             center = moments.total[1]
             sample = sample.project(sample.components(p, center), center)
