@@ -123,16 +123,29 @@ def p_values(name: str, seed: int) -> list[dict]:
     return found
 
 
-def table(title: str, names, rows: list[dict], level: float) -> Table:
+def counted(rows: list[dict]) -> list[dict]:
+    """Draws of each design and test in which a shift is found at each level."""
+    found: dict[tuple[str, str], list[dict]] = {}
+    for row in rows:
+        found.setdefault((row["design"], row["method"]), []).append(row)
+    return [
+        {"design": design, "method": method, "draws": len(of)}
+        | {f"found at {level}": sum(r["p_value"] <= level for r in of) for level in LEVELS}
+        | {"abstained": sum(r["abstained"] for r in of)}
+        for (design, method), of in found.items()
+    ]
+
+
+def table(title: str, names, counts: list[dict], level: float) -> Table:
     """Share of draws in which each test finds a shift; in brackets, how often it abstained."""
+    by_test = {(c["design"], c["method"]): c for c in counts}
     lines = []
     for name in names:
         lines.append([name])
         for method in ("mean", "cov", "joint"):
-            of = [r for r in rows if (r["design"], r["method"]) == (name, method)]
-            share = np.mean([r["p_value"] <= level for r in of]) if of else None
-            idle = np.mean([r["abstained"] for r in of]) if of else 0.0
-            cell = "–" if share is None else f"{share:.3f}"
+            of = by_test.get((name, method))
+            cell = "–" if of is None else f"{of[f'found at {level}'] / of['draws']:.3f}"
+            idle = 0.0 if of is None else of["abstained"] / of["draws"]
             lines[-1].append(cell + (f" (abstained {idle:.2f})" if idle else ""))
     return Table(title, ["design", "mean", "cov", "joint"], lines)
 
@@ -146,7 +159,8 @@ def main() -> None:
     options = parser.parse_args()
     tasks = [(name, seed) for name in (*NULLS, *POWER) for seed in range(options.draws)]
     run = Parallel(n_jobs=options.jobs, batch_size=25)
-    rows = [row for found in run(delayed(p_values)(*task) for task in tasks) for row in found]
+    found = run(delayed(p_values)(*task) for task in tasks)
+    counts = counted([row for rows in found for row in rows])
     error = [100 * (level * (1 - level) / options.draws) ** 0.5 for level in LEVELS]
     notes = [
         f"Made by `python benchmarks/level.py --draws {options.draws}`.",
@@ -155,11 +169,11 @@ def main() -> None:
         f"{error[1] / 100:.4f}. A test that abstains finds no shift; the joint test then compares "
         "means only.",
     ]
-    tables = [table(f"Nothing shifts, level {level:g}", NULLS, rows, level) for level in LEVELS] + [
-        table("Something shifts, level 0.01", POWER, rows, LEVELS[0])
-    ]
+    tables = [
+        table(f"Nothing shifts, level {level:g}", NULLS, counts, level) for level in LEVELS
+    ] + [table("Something shifts, level 0.01", POWER, counts, LEVELS[0])]
     page = markdown("Level of the rank tests", notes, tables)
-    write_files(options.out, {"results.csv": csv_text(list(rows[0]), rows), "table.md": page})
+    write_files(options.out, {"results.csv": csv_text(list(counts[0]), counts), "table.md": page})
     print(page)
 
 

@@ -28,7 +28,6 @@ EVERY = range(2, 11)
 SHIFTED = ("3", "3s", "3'", "3s'")
 BIRDS, DIGITS = "Waterbirds-like features", "digits on paper"
 OURS, GUESSED = "`ISRClassifierCV()`", "the same, environments guessed by"
-NULL, WIDE = "d = 10, 1,000 rows per cell", "d = 200, 100 rows per cell"
 
 
 def values(path: str, column: str, **where: object) -> Numbers:
@@ -158,12 +157,17 @@ def points_lost(dataset: str, method: str, share: float) -> Numbers:
     return [-100 * found["change"], 100 * found["change_half_width"]]
 
 
-def ranks(method: str, data: str = "") -> float:
-    """Percentage of correct ranks, or, for data without shifts, of shifts detected."""
+def ranks(method: str) -> float:
+    """Percentage of correct ranks."""
     rows = [r for r in read("rank/results.csv") if r["method"] == method]
-    rows = [r for r in rows if (r["data"] == data if data else not r["data"].startswith("d ="))]
-    picked = [r for r in rows if (r["found"] == r["expected"]) != bool(data)]
-    return 100 * sum(int(r["seeds"]) for r in picked) / sum(int(r["seeds"]) for r in rows)
+    right = [r for r in rows if r["found"] == r["expected"]]
+    return 100 * sum(int(r["seeds"]) for r in right) / sum(int(r["seeds"]) for r in rows)
+
+
+def alarms() -> Numbers:
+    """Percentages of draws in which a test finds a shift where there is none, level 0.01."""
+    rows = [r for r in read("level/results.csv") if "sd shift" not in r["design"]]
+    return [100 * int(r["found at 0.01"]) / int(r["draws"]) for r in rows]
 
 
 def ends(found: Iterable[float]) -> Numbers:

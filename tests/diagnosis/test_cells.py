@@ -78,7 +78,7 @@ def test_a_cell_too_small_for_covariances_is_named(cells):
     found = diagnose(X, y, e, n_bootstrap=0)
     assert found.covariances.compared == (0,)
     assert found.recommendation.findings["covariances-not-compared"] == (
-        "Too few rows to compare covariances: 12 rows of class 1 in environment 'land'; 26 are "
+        "Too few rows to compare covariances: 12 rows of class 1 in environment 'land'; 31 are "
         "needed."
     )
     assert found.recommendation.parameters["method"] == "mean"

@@ -131,11 +131,6 @@ def diagnose(
     X, cells, target = _checked(X, y, environments, task)
     entries = len(cells.classes) * len(cells.environments) * X.shape[1] ** 2
     moments = sum_cells(X, cells, pooled=entries > MOST_ENTRIES)
-    if not moments.total_scatter().any():
-        raise ValueError(
-            f"all {X.shape[1]} features are constant over the {len(X)} rows: there is nothing to "
-            "diagnose"
-        )
     if moments.dof < 1:
         raise ValueError(
             f"the {int(moments.count.sum())} rows with an environment are in as many cells, one "
