@@ -87,7 +87,7 @@ _PARAMETERS: dict[str, _Number] = {
     ),
     "level": _Number(Real, sys.float_info.min, 1 - 1e-9, "a number in (0, 1)"),
     "scale": _Number(Real, 0, 1, "a number in [0, 1]"),
-    "C": _Number(Real, sys.float_info.min, sys.float_info.max, "a number greater than 0"),
+    "C": _Number(Real, sys.float_info.min, np.inf, "a number greater than 0"),
     "alpha": _Number(Real, 0, sys.float_info.max, "a number of at least 0"),
 }
 _CHOICES: dict[str, Sequence[object]] = {
@@ -108,6 +108,8 @@ def check_parameters(estimator: Any, **choices: Sequence[object]) -> None:
         if name in _PARAMETERS:
             rule = _PARAMETERS[name]
             number = isinstance(value, rule.kind) and not isinstance(value, bool | np.bool_)
+            # Infinity may be legal; an integer that no float can hold is not.
+            number = number and (value <= sys.float_info.max or value == np.inf)
             word = value is None or isinstance(value, str)
             if not (value in rule.words if word else number and rule.low <= value <= rule.high):
                 raise ValueError(f"{name} must be {rule.meaning}; got {value!r}")

@@ -19,7 +19,7 @@ def test_gaussian_features_have_gaussian_noise(cells):
     spread = np.array([[np.diag(rng.uniform(0.2, 5, size=8)) for _ in range(3)] for _ in range(2)])
     X, y, e = cells(np.full((2, 3), 2000), np.zeros((2, 3, 8)), spread)
     assert noise_of(X, y, e) == pytest.approx(1.0, abs=0.03)
-    small = [noise_of(*cells(np.full((2, 3), 25), np.zeros((2, 3, 8)), seed=i)) for i in range(60)]
+    small = [noise_of(*cells(np.full((2, 3), 30), np.zeros((2, 3, 8)), seed=i)) for i in range(60)]
     assert np.mean(small) == pytest.approx(1.0, abs=3 * np.std(small) / 60**0.5 + 0.005)
 
 

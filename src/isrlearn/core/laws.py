@@ -120,13 +120,14 @@ def covariance_p_value(
         n, S = moments.count[k, cells], axes.T @ moments.covariance[k, cells] @ axes
         v = n - 1
         average = np.tensordot(v / v.sum(), S, 1)
-        statistic += np.sum(v * np.sum((S - average) ** 2, axis=(1, 2))) / 2
         if Z is None or rows is None:
             law = _gaussian_law(v, axes.shape[1])
         else:
             used = (rows.k == k) & np.isin(rows.e, cells)
             law = _sampled_law(n, average, Z[used] @ axes, moments.count[k][rows.e[used]])
-        mean, variance, noise = mean + law[0], variance + law[1], noise + law[2]
+        if law[1] > 0:  # else the squares of the rows do not vary: nothing can be tested
+            statistic += np.sum(v * np.sum((S - average) ** 2, axis=(1, 2))) / 2
+            mean, variance, noise = mean + law[0], variance + law[1], noise + law[2]
     if mean <= 0:
         return 1.0
     degrees = 2 * mean**2 / variance
@@ -181,5 +182,7 @@ def _sampled_law(
         N * (N + 1) * H2 - (N - 1) * (H**2 + 2 * H)
     )
     permuted += kurtosis / ((N + 1) * N * (N - 1) * (N - 2) * (N - 3))
+    if min(mean, T, permuted) <= 0:
+        return 0.0, 0.0, 0.0
     variance = permuted * (mean / (T * H / (N - 1))) ** 2
     return float(mean / 2), float(variance / 4), float(noise / 4)

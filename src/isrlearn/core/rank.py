@@ -25,7 +25,7 @@ from isrlearn.core.whiten import equalised, reliable_coordinates
 #: Squared shifts below this share of the largest are rounding errors (populations have no noise).
 _NEGLIGIBLE = 1e-20
 #: Rows from which the covariance of a cell is compared.
-FEWEST_ROWS = 20
+FEWEST_ROWS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ def covariance_rank(
     keep the level; without rows the features are assumed Gaussian.
 
     Parameters are those of `mean_rank`; the moments need a scatter per cell, and cells of fewer
-    than 20 rows are not compared. The sequence ends at `most` dimensions: ``most=1`` asks only
+    than 30 rows are not compared. The sequence ends at `most` dimensions: ``most=1`` asks only
     whether covariances differ at all. `rows` is a `RowSample`: some rows of every class.
     """
     return _shift_rank(moments, classes, level, covariance_shifts, most, rows)

@@ -13,7 +13,7 @@ from isrlearn.core.labels import Cells
 from isrlearn.core.laws import RowSample
 from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, mean_rank
+from isrlearn.core.rank import FEWEST_ROWS, RankTest, mean_rank
 from isrlearn.core.shifts import covariance_shifts, mean_shifts
 from isrlearn.core.whiten import ROWS_PER_CELL_FEATURE, whitening
 from isrlearn.diagnosis.sample import MOST_COMPARED, Cell, CellCounts, WhitenedSample
@@ -22,8 +22,6 @@ from isrlearn.engine import sum_cells
 #: Share of the classes' shifts that may be left out when their patterns are counted: no two
 #: classes of real data shift in exactly the same way.
 _NEGLIGIBLE_SHARE = 0.02
-#: Fewest rows of a cell whose covariance is compared, however few the coordinates.
-_FEWEST = 20
 #: Sampling variance of covariances, relative to Gaussian features, of heavy tails.
 _HEAVY = 1.5
 
@@ -150,7 +148,7 @@ class CovarianceShift:
     n_coordinates: int = 0  #: Features, or principal components, in which they were compared.
     compared: tuple[Any, ...] = ()  #: Classes that are compared.
     uncompared: tuple[Cell, ...] = ()  #: The smallest cell of each other class, too small.
-    n_needed: int = _FEWEST  #: Rows that a cell must have for a comparison.
+    n_needed: int = FEWEST_ROWS  #: Rows that a cell must have for a comparison.
     #: Sampling variance of covariances divided by that of Gaussian features of the same
     #: covariance; above one for heavy tails.
     noise: float = float("nan")
@@ -183,7 +181,7 @@ def covariance_shift(
     # that share a whitening need ten. Fewer coordinates would need fewer rows, but what they
     # leave out is what ISR would leave in.
     shared = -(-10 * p // int(np.count_nonzero(sample.moments.count))) + 1
-    needed = max(ROWS_PER_CELL_FEATURE * p + 1, shared, _FEWEST)
+    needed = max(ROWS_PER_CELL_FEATURE * p + 1, shared, FEWEST_ROWS)
     smallest = [counts.smallest(label) for label in counts.compared]
     found = CovarianceShift(
         compared=tuple(cell.label for cell in smallest if cell.n >= needed),
