@@ -150,6 +150,12 @@ def table(title: str, names, counts: list[dict], level: float) -> Table:
     return Table(title, ["design", "mean", "cov", "joint"], lines)
 
 
+def tables(counts: list[dict]) -> list[Table]:
+    """False alarms at each level, and power."""
+    null = [table(f"Nothing shifts, level {level:g}", NULLS, counts, level) for level in LEVELS]
+    return [*null, table("Something shifts, level 0.01", POWER, counts, LEVELS[0])]
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -169,10 +175,7 @@ def main() -> None:
         f"{error[1] / 100:.4f}. A test that abstains finds no shift; the joint test then compares "
         "means only.",
     ]
-    tables = [
-        table(f"Nothing shifts, level {level:g}", NULLS, counts, level) for level in LEVELS
-    ] + [table("Something shifts, level 0.01", POWER, counts, LEVELS[0])]
-    page = markdown("Level of the rank tests", notes, tables)
+    page = markdown("Level of the rank tests", notes, tables(counts))
     write_files(options.out, {"results.csv": csv_text(list(counts[0]), counts), "table.md": page})
     print(page)
 

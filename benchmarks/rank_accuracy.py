@@ -14,7 +14,6 @@ import argparse
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +28,6 @@ from isrlearn.paper.datasets import (
 )
 from isrlearn.paper.tables import Table, markdown, write_files
 
-Picker = Callable[[dict], bool]
 TESTS = {"mean": mean_rank, "cov": covariance_rank, "joint": joint_rank}
 BINARY = ("2", "2s", "3", "3s", "3'", "3s'")
 ENVIRONMENTS = range(2, 11)
@@ -96,20 +94,18 @@ def counted(rows: list[dict]) -> list[dict]:
     return [dict(zip(columns, key, strict=True)) | {"seeds": n} for key, n in seeds.items()]
 
 
-def table(title: str, names: Iterable[str], counts: list[dict], picked: Picker) -> Table:
-    """Share of seeds whose answer is picked: data down, tests across."""
+def tables(counts: list[dict]) -> list[Table]:
+    """Share of seeds whose rank is right: data down, tests across."""
     lines = []
-    for name in names:
+    for name in [*dict.fromkeys(c["data"] for c in counts), "all"]:
         lines.append([name])
         for method in TESTS:
             of = [c for c in counts if c["method"] == method and name in (c["data"], "all")]
-            n, right = (sum(c["seeds"] for c in part) for part in (of, filter(picked, of)))
+            n = sum(c["seeds"] for c in of)
+            right = sum(c["seeds"] for c in of if c["found"] == c["expected"])
             lines[-1].append(f"{100 * right / n:.1f} %" if n else "–")
-    return Table(title, ["data", "means", "covariances", "joint"], lines)
-
-
-def _right(count: dict) -> bool:
-    return count["found"] == count["expected"]
+    columns = ["data", "means", "covariances", "joint"]
+    return [Table("The identifiable rank is found", columns, lines)]
 
 
 def main() -> None:
@@ -132,9 +128,7 @@ def main() -> None:
         f"0.01). Left out, because the covariances differ by a factor below {LEAST_RATIO} and no "
         f"rank is determined: {left_out:,} of {left_out + len(found):,} cases.",
     ]
-    shown = [*names, "all"]
-    right = table("The identifiable rank is found", shown, counts, _right)
-    page = markdown("How many dimensions", notes, [right])
+    page = markdown("How many dimensions", notes, tables(counts))
     text = io.StringIO()
     writer = csv.DictWriter(text, list(counts[0]), lineterminator="\n")
     writer.writeheader()

@@ -156,9 +156,9 @@ def worst_group():
     return [script["table"](data, rows) for data in script["DATA"]]
 
 
-def rank():
-    script = runpy.run_path(str(ROOT / "benchmarks/rank_accuracy.py"))
-    return script["tables"]([values(row) for row in rows_of("rank")])
+def counts(name, script):
+    script = runpy.run_path(str(ROOT / "benchmarks" / f"{script}.py"))
+    return script["tables"]([values(row) for row in rows_of(name)])
 
 
 def diagnosis():
@@ -186,8 +186,9 @@ MADE = {
     "coverage": lambda: by_script("coverage", "coverage"),
     "diagnosis": diagnosis,
     "isr-vs-irm": lambda: by_script("isr-vs-irm", "isr_vs_irm"),
+    "level": lambda: counts("level", "level"),
     "partial-labels": partial_labels,
-    "rank": rank,
+    "rank": lambda: counts("rank", "rank_accuracy"),
     "search-speed": lambda: by_script("search-speed", "search_speed"),
     "theory": theory,
     "torch-digits": lambda: by_script("torch-digits", "torch_digits"),
