@@ -59,7 +59,7 @@ docs: $(VENV)/.docs-installed
 bench: $(VENV)/.bench-installed
 	set -e; for part in moments fit head growth cases; do \
 	  $(BIN)/python benchmarks/speed.py $$part --out $(BENCH_OUT)/$$part $(BENCH_ARGS); done
-	set -e; for part in memory dask import; do \
+	set -e; for part in memory sparse dask import; do \
 	  $(BIN)/python benchmarks/scale.py $$part --out $(BENCH_OUT)/$$part $(BENCH_ARGS); done
 
 # Wheel and sdist must contain the committed files and nothing else.
