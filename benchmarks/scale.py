@@ -201,7 +201,7 @@ def dask(folder: Path, quick: bool) -> list[Table]:
             together = []
             for _ in range(repeats + 1):
                 before = sum(client.run(time.process_time).values())
-                rows, labels = rows_of(source[0], roles, None)
+                rows, labels = rows_of(source[0], roles, None, "classification")
                 cells = Cells.of(labels["y"], labels["environments"])
                 there = DaskSample.of(rows, cells, None, None).moments("cell")
                 together.append(sum(client.run(time.process_time).values()) - before)
