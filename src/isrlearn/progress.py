@@ -16,7 +16,10 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Raise `Terminated` at a SIGTERM.
+    """Raise `Terminated` at a SIGTERM, and no signal is lost in a finaliser.
+
+    An exception cannot leave a ``__del__``: Python would print its traceback and go on. The signal
+    is sent again when that function has ended.
 
     Examples
     --------
@@ -35,10 +38,24 @@ def terminated_as_interrupted() -> Iterator[None]:
     def interrupt(*_: Any) -> None:
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    again: list[threading.Timer] = []
+
+    def finaliser_failed(found: Any) -> None:
+        if not issubclass(found.exc_type, KeyboardInterrupt):
+            return unraisable(found)
+        lost = signal.SIGTERM if issubclass(found.exc_type, Terminated) else signal.SIGINT
+        main = threading.main_thread().ident
+        again.append(threading.Timer(0.001, signal.pthread_kill, (main, lost)))
+        return again[-1].start()
+
+    before, unraisable = signal.signal(signal.SIGTERM, interrupt), sys.unraisablehook
+    sys.unraisablehook = finaliser_failed
     try:
         yield
+        for timer in again:
+            timer.join()
     finally:
+        sys.unraisablehook = unraisable
         signal.signal(signal.SIGTERM, before)
 
 

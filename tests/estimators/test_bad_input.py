@@ -342,7 +342,13 @@ def test_regression_is_not_a_classification_method(binary):
 
 def test_joint_is_not_in_the_paper(binary):
     for estimator in (ISRClassifier, ISRTransformer):
-        refused("no variant='paper'", estimator, binary, method="joint", variant="paper")
+        refused(
+            "the variant 'pooled' only; got 'paper'",
+            estimator,
+            binary,
+            method="joint",
+            variant="paper",
+        )
 
 
 def test_output_and_scale(binary):

@@ -224,18 +224,23 @@ def called(arguments: list[str]) -> tuple[int, str]:
 def stopped(arguments: list[str], stop: int, moment: float) -> tuple[int, str]:
     """As `called`, in a process that gets a signal after that share of the usual time."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        # A signal that arrives during the fork itself waits until the child is ready for it.
+        both = {signal.SIGINT, signal.SIGTERM}
+        signal.pthread_sigmask(signal.SIG_BLOCK, both)
         child = os.fork()
         if not child:
             code = 130
             with contextlib.suppress(BaseException):
                 gc.callbacks.clear()  # those of hypothesis would swallow the signal
                 signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
                 os.dup2(said.fileno(), 1)
                 os.dup2(said.fileno(), 2)
                 with open(1, "w", closefd=False) as sys.stdout:
                     sys.stderr = sys.stdout
                     code = run(arguments)
             os._exit(code)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
         time.sleep(moment * SECONDS.get(arguments[0], 0.1))
         os.kill(child, stop)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -98,3 +99,20 @@ def test_on_a_terminal_the_bar_counts_cells(tmp_path, capfd, monkeypatch):
     shown = capfd.readouterr().err
     assert "fits" in shown
     assert "2/2" in shown
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_a_finaliser_is_not_lost(number, capsys):
+    class Closing:
+        def __del__(self):
+            signal.raise_signal(number)
+
+    def finalised():
+        with terminated_as_interrupted():
+            held = Closing()
+            del held
+            time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        finalised()
+    assert capsys.readouterr().err == ""

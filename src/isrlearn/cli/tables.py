@@ -110,7 +110,7 @@ def check_outputs(context: click.Context) -> None:
             raise click.UsageError(f"{hint} and {other} are the same file, {path}")
         if kind.file_okay:
             check_output(path, inputs, kind.kind, force=forced())
-        elif any(os.path.exists(given) and path.samefile(given) for given in inputs):
+        elif path.exists() and any(path.samefile(p) for p in inputs if os.path.exists(p)):
             raise OutputError(f"{path}: this is an input of the same command; choose another")
 
 
@@ -194,7 +194,15 @@ def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
         if not isinstance(columns[role], str):
             raise ValueError(f"the model does not name the {role} column; add --{role} COLUMN")
     table, moments = table_for(model, path, **columns), model.estimator.moments_
-    return with_labels_like(table, moments.classes, moments.environments)
+    table = with_labels_like(table, moments.classes, moments.environments)
+    labels = [] if table.y is None else table.y.tolist()
+    classes = moments.classes.tolist()
+    if hasattr(model.estimator, "classes_") and set(labels).isdisjoint(classes):
+        raise ValueError(
+            f"{path}: no label of column {columns['label']!r} is a class of the model: the labels "
+            f"are such as {labels[0]}, the classes {', '.join(map(str, classes[:5]))}"
+        )
+    return table
 
 
 def stored(model: ModelFile, entry: str) -> dict[str, Any]:

@@ -83,11 +83,13 @@ class Sample:
 
     def row_sample(self) -> RowSample | None:
         """Rows with a known environment, at most 20,000 evenly spread; None if not in memory."""
-        if not isinstance(self.X, np.ndarray):
+        if not isinstance(self.X, np.ndarray | SparseRows):
             return None
         used = np.flatnonzero(self.cells.e >= 0)
         used = used[:: max(1, -(-len(used) // _MOST_ROWS))]
-        return RowSample(self.X[used], self.cells.k[used], self.cells.e[used])
+        X = self.X[used]
+        dense = X[:] if isinstance(X, SparseRows) else X
+        return RowSample(dense, self.cells.k[used], self.cells.e[used])
 
     def moments(self, keep: str) -> Moments:
         """Moments of the rows, with "mean", "pooled" or "cell" scatters, the target appended."""

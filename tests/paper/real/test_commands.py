@@ -108,7 +108,7 @@ def test_features_of_the_other_shapes(name, n_classes, tmp_path):
     path = tmp_path / "features.npz"
     np.savez(path, features=X, y=y, group=2 * y + e, split=np.arange(n) % 3)
     options = ["--methods", "isr-mean", "--trained-with", "erm", "--seeds", "1"]
-    options += ["--features", str(path), "--out", str(tmp_path)]
+    options += ["--features", str(path), "--out", str(tmp_path / "out")]
     assert run(["bench", name, *options]) == 0
 
 
