@@ -66,9 +66,11 @@ def client_of(scheduler: str | None) -> AbstractContextManager[Any]:
         return nullcontext()
     from distributed import Client
 
+    before = dask.config.get("scheduler", None)
     try:
         return Client(scheduler, timeout="10s")
     except Exception as error:  # each transport raises errors of its own
+        dask.config.set(scheduler=before)  # a client that could not connect stays configured
         hint = "Addresses look like tcp://host:8786"
         if scheduler.startswith(("tls:", "wss:")):
             hint = "Set its certificates in Dask's configuration, distributed.comm.tls"
