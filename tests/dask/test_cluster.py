@@ -214,7 +214,15 @@ def test_a_cluster_that_is_closed_in_mid_fit_is_named(tmp_path):
     ],
 )
 def test_schedulers_that_cannot_be_reached_are_named(address, message):
-    # In a process of its own: a client that could not connect leaves Dask configured for it.
-    code = f"from isrlearn.dask import client_of; client_of({address!r})"
+    # In a process of its own: Dask must not stay configured for a client that could not connect.
+    code = f"""
+import dask
+from isrlearn.dask import client_of
+try:
+    client_of({address!r})
+except ValueError as error:
+    print(error)
+print("scheduler:", dask.config.get("scheduler", None))
+"""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert re.search(f"(?s)ValueError.*{message}", run.stderr), run.stderr
+    assert re.search(f"(?s){message}.*scheduler: None", run.stdout), run.stdout + run.stderr
