@@ -1,0 +1,468 @@
+"""Rivals of ISR as scikit-learn estimators: weights, subsamples, erasure, adjustment, energies."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, optimize
+from scipy.special import logsumexp, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from isrlearn import infer_environments
+from isrlearn.core.labels import MISSING, Cells, encode
+
+__all__ = [
+    "AnchorClassifier",
+    "CRMClassifier",
+    "DAREClassifier",
+    "EnvironmentMeansClassifier",
+    "LEACEClassifier",
+    "SPLINCEClassifier",
+    "SubsampledLogistic",
+    "WeightedLogistic",
+    "known_or_inferred",
+]
+
+#: Relative size below which a direction of a covariance holds rounding errors.
+_ROUNDING = 1e-9
+
+
+def known_or_inferred(X: NDArray, y: NDArray, environments: Any, seed: int = 0) -> NDArray:
+    """Environments, the unknown ones inferred from features and class.
+
+    With fewer than five known rows of an environment the penalty is fixed, not cross-validated;
+    with one known environment, all rows are in it.
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [5.0], [0.1], [5.1]]), np.array([0, 1, 0, 1])
+    >>> known_or_inferred(X, y, ["sea", "land", None, None]).tolist()
+    ['sea', 'land', 'sea', 'land']
+    """
+    names, e = encode(np.asarray(environments, dtype=object))
+    if len(names) == 1 or not (e == MISSING).any():
+        return names[np.maximum(e, 0)]
+    C = 0.1 if np.bincount(e[e != MISSING]).min() < 5 else None
+    return infer_environments(X, y, environments=environments, C=C, random_state=seed)
+
+
+def row_weights(cells: Cells, weights: str | None) -> NDArray | None:
+    """Weights with mean 1 that make classes, or groups, alike in total.
+
+    The rows of a class whose environment is unknown are a group.
+    """
+    if weights is None:
+        return None
+    codes = cells.k if weights == "class" else _groups(cells)
+    count = np.bincount(codes)
+    return len(codes) / (np.count_nonzero(count) * count[codes])
+
+
+def _groups(cells: Cells) -> NDArray[np.intp]:
+    """Code of each row's class and environment."""
+    return cells.k * (len(cells.environments) + 1) + cells.e + 1
+
+
+class Rival(ClassifierMixin, BaseEstimator):
+    """A linear classifier of standardised features that may use environments.
+
+    Subclasses have `_solve`, which gives coefficients and intercepts. Without environments all
+    rows are in one. More features than rows are rotated into the span of the rows, which changes
+    no penalised head.
+    """
+
+    __metadata_request__fit = {"environments": True}
+    #: Whether unknown environments are inferred; else such rows train the head only.
+    _infers = False
+
+    def fit(self, X: ArrayLike, y: ArrayLike, environments: ArrayLike | None = None) -> Self:
+        """The classifier, fitted on rows whose environments may be partly unknown."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        named: Any = np.zeros(len(y), dtype=int) if environments is None else environments
+        if len(named) != len(y):
+            raise ValueError(f"environments has {len(named)} entries for {len(y)} rows")
+        if self._infers:
+            named = known_or_inferred(X, y, named)
+        cells = Cells.of(y, named)
+        if len(cells.classes) < 2:
+            raise ValueError(f"y has one class, {cells.classes[0]!r}; at least two are needed")
+        self.classes_, self.environments_ = cells.classes, cells.environments
+        scaler = StandardScaler().fit(X)
+        Z, rotation = scaler.transform(X), None
+        if X.shape[1] > len(X):
+            rotation = linalg.svd(Z, full_matrices=False)[2]
+            Z = Z @ rotation.T
+        coef, intercept = self._solve(Z, cells)
+        coef = coef if rotation is None else coef @ rotation
+        self.coef_ = coef / scaler.scale_
+        self.intercept_ = intercept - self.coef_ @ scaler.mean_
+        return self
+
+    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
+        raise NotImplementedError
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = X @ self.coef_.T + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Class of each row."""
+        return self._classes(self.decision_function(X))
+
+    def _classes(self, scores: NDArray) -> NDArray:
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+
+def _logistic(Z: NDArray, k: NDArray, C: float, weight: NDArray | None = None) -> Any:
+    """Coefficients and intercepts of a penalised logistic regression."""
+    model = LogisticRegression(C=C, max_iter=1000).fit(Z, k, sample_weight=weight)
+    return model.coef_, model.intercept_
+
+
+class WeightedLogistic(Rival):
+    """Logistic regression with classes or groups weighed alike.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+    weights : {"class", "group"}, optional
+        What has the same total weight; default: every row.
+    """
+
+    def __init__(self, C: float = 1.0, weights: str | None = None) -> None:
+        self.C = C
+        self.weights = weights
+
+    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
+        return _logistic(Z, cells.k, self.C, row_weights(cells, self.weights))
+
+
+class SubsampledLogistic(Rival):
+    """Average of ridge logistic regressions on subsamples with equally many rows of every group.
+
+    Deep feature reweighting (Kirichenko et al., 2023) with the quadratic penalty.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+    n_subsamples : int, default=10
+    random_state : int, default=0
+    """
+
+    _infers = True
+
+    def __init__(self, C: float = 1.0, n_subsamples: int = 10, random_state: int = 0) -> None:
+        self.C = C
+        self.n_subsamples = n_subsamples
+        self.random_state = random_state
+
+    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
+        rng = np.random.default_rng(self.random_state)
+        codes = np.unique(_groups(cells), return_inverse=True)[1]
+        members = [np.flatnonzero(codes == g) for g in range(codes.max() + 1)]
+        least = min(map(len, members))
+        heads = []
+        for _ in range(self.n_subsamples):
+            rows = np.concatenate([rng.choice(each, least, replace=False) for each in members])
+            heads.append(_logistic(Z[rows], cells.k[rows], self.C))
+        coef, intercept = zip(*heads, strict=True)
+        return np.mean(coef, axis=0), np.mean(intercept, axis=0)
+
+
+class LEACEClassifier(Rival):
+    r"""Logistic regression after least-squares concept erasure (Belrose et al., 2023).
+
+    The features lose all linear information about the environment:
+    :math:`x - W^+ U U^\top W (x - \mu)`, with W a whitening and U a basis of
+    :math:`W \Sigma_{xz}`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+    weights : {"class", "group"}, optional, default="class"
+    condition : {None, "class", "complete"}, default=None
+        Covariances of all rows; of rows centred in their class; or of the one class that was seen
+        in most environments. Not in the paper: it compares a class with itself.
+    """
+
+    def __init__(
+        self, C: float = 1.0, weights: str | None = "class", condition: str | None = None
+    ) -> None:
+        self.C = C
+        self.weights = weights
+        self.condition = condition
+
+    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
+        P = self._kept(Z, cells)
+        coef, intercept = _logistic(Z @ P.T, cells.k, self.C, row_weights(cells, self.weights))
+        return coef @ P, intercept
+
+    def _kept(self, Z: NDArray, cells: Cells) -> NDArray[np.float64]:
+        """The projection (d, d) of centred features that is left after erasure."""
+        used, k = np.ones(len(Z), dtype=bool), np.zeros(len(Z), dtype=int)
+        if self.condition == "complete":
+            count = cells.count()
+            order = np.lexsort([count.sum(axis=1), np.count_nonzero(count, axis=1)])
+            used = cells.k == order[-1]
+        elif self.condition == "class":
+            k = cells.k
+        known = used & (cells.e != MISSING)
+        W, inverse = _whitening(_centred(Z[used], k[used]))
+        U = _basis(W @ _cross(Z[known], _one_hot(cells.e[known]), k[known]))
+        return np.eye(Z.shape[1]) - inverse @ U @ U.T @ W
+
+
+class SPLINCEClassifier(LEACEClassifier):
+    r"""Logistic regression after erasure that keeps the covariance with the label.
+
+    Holstege, Ravfogel and Wouters (2025): the oblique projection whose kernel is
+    :math:`\Sigma_{xz}` and whose range contains :math:`\Sigma_{xy}`. Directions that both share
+    are erased.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+    weights : {"class", "group"}, optional, default="class"
+    """
+
+    def __init__(self, C: float = 1.0, weights: str | None = "class") -> None:
+        super().__init__(C, weights)
+
+    def _kept(self, Z: NDArray, cells: Cells) -> NDArray[np.float64]:
+        known, one = cells.e != MISSING, np.zeros(len(Z), dtype=int)
+        W, inverse = _whitening(_centred(Z, one))
+        A = _basis(W @ _cross(Z[known], _one_hot(cells.e[known]), one[known]))
+        B = _basis(W @ _cross(Z, _one_hot(cells.k), one))
+        # The part of A outside B: it vanishes on B and on what is orthogonal to both.
+        M = A - B @ (B.T @ A)
+        erased = A @ np.linalg.pinv(M.T @ A, rcond=1e-6) @ M.T
+        return np.eye(Z.shape[1]) - inverse @ erased @ W
+
+
+class DAREClassifier(Rival):
+    r"""Domain-adjusted regression (Rosenfeld, Ravikumar and Risteski, 2022).
+
+    Every environment is whitened by its own covariance, and coefficients vanish on the whitened
+    means of all environments. New rows are whitened by the average of the environments'
+    :math:`\Sigma_e^{-1/2}`. Departure from the paper: classes weigh alike and there is an
+    intercept, because classes may have different sizes.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+    shrinkage : float, default=0.1
+        Weight of the identity in each covariance of the standardised features.
+    """
+
+    _infers = True
+
+    def __init__(self, C: float = 1.0, shrinkage: float = 0.1) -> None:
+        self.C = C
+        self.shrinkage = shrinkage
+
+    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
+        roots, means = [], []
+        adjusted = np.empty_like(Z)
+        for e in range(len(cells.environments)):
+            rows = cells.e == e
+            S = np.cov(Z[rows].T, bias=True).reshape(Z.shape[1], -1)
+            values, vectors = linalg.eigh((1 - self.shrinkage) * S)
+            root = vectors / np.sqrt(np.maximum(values, 0) + self.shrinkage) @ vectors.T
+            adjusted[rows] = Z[rows] @ root
+            roots.append(root)
+            means.append(adjusted[rows].mean(axis=0))
+        Q = _basis(np.transpose(means))
+        P = np.eye(Z.shape[1]) - Q @ Q.T
+        coef, intercept = _logistic(adjusted @ P, cells.k, self.C, row_weights(cells, "class"))
+        return coef @ P @ np.mean(roots, axis=0), intercept
+
+
+class AnchorClassifier(Rival):
+    r"""Anchor regression (Rothenhäusler et al., 2021) of class indicators.
+
+    Least squares with a penalty after the part of features and target that environments explain
+    was multiplied by :math:`\sqrt\gamma`; classes weigh alike.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse penalty.
+    gamma : float, default=5.0
+        1 is ridge regression; a large value protects against large shifts.
+    """
+
+    _infers = True
+
+    def __init__(self, C: float = 1.0, gamma: float = 5.0) -> None:
+        self.C = C
+        self.gamma = gamma
+
+    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
+        weight = row_weights(cells, "class")
+        T = 2.0 * _one_hot(cells.k) - 1
+        T = T[:, 1:] if T.shape[1] == 2 else T
+        both = np.hstack([Z, T])
+        centre = np.average(both, axis=0, weights=weight)
+        both = both - centre
+        A = _one_hot(cells.e)
+        mean = (A.T @ (weight[:, None] * both)) / (A.T @ weight)[:, None]
+        both = np.sqrt(weight)[:, None] * (both + (np.sqrt(self.gamma) - 1) * (A @ mean))
+        X, Y = np.split(both, [Z.shape[1]], axis=1)
+        G = X.T @ X + np.eye(X.shape[1]) / self.C
+        coef = linalg.solve(G, X.T @ Y, assume_a="pos").T
+        return coef, centre[Z.shape[1] :] - coef @ centre[: Z.shape[1]]
+
+
+class CRMClassifier(Rival):
+    r"""Compositional risk minimisation (Mahajan et al., 2025): energies of class and environment.
+
+    The logit of a cell is :math:`w_k^\top x + v_e^\top x + b_{ke}`, fitted on the cells that have
+    rows. The bias of *every* cell is then the logarithm of its normalising constant, estimated
+    from the training rows, so that all cells can have the same prior. The class with the largest
+    total probability over environments is predicted: the scores are not affine, and there are no
+    `coef_`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse penalty of w and v on standardised features.
+    """
+
+    _infers = True
+
+    def __init__(self, C: float = 1.0) -> None:
+        self.C = C
+
+    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
+        count = cells.count()
+        K, E = count.shape
+        seen = np.flatnonzero(count.ravel())
+        target = np.searchsorted(seen, cells.k * E + cells.e)
+        classes, places = np.divmod(seen, E)
+        d, n, rows = Z.shape[1], len(Z), np.arange(len(Z))
+
+        def loss(parameters: NDArray) -> tuple[float, NDArray]:
+            V, b = parameters[: (K + E) * d].reshape(K + E, d), parameters[(K + E) * d :]
+            energies = Z @ V.T
+            logits = energies[:, classes] + energies[:, K + places] + b
+            total = logsumexp(logits, axis=1)
+            value = (total - logits[rows, target]).sum() + 0.5 / self.C * (V**2).sum()
+            residual = np.exp(logits - total[:, None])
+            residual[rows, target] -= 1
+            by_part = np.hstack([residual @ _one_hot(classes, K), residual @ _one_hot(places, E)])
+            gradient = by_part.T @ Z + V / self.C
+            return value / n, np.concatenate([gradient.ravel(), residual.sum(axis=0)]) / n
+
+        start = np.concatenate([np.zeros((K + E) * d), np.log(count.ravel()[seen] / n)])
+        best = optimize.minimize(
+            loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-5}
+        ).x
+        V, b = best[: (K + E) * d].reshape(K + E, d), best[(K + E) * d :]
+        energies = Z @ V.T
+        every = energies[:, :K, None] + energies[:, None, K:]  # (n, K, E)
+        total = logsumexp(every.reshape(n, -1)[:, seen] + b, axis=1)
+        self._log_constant = logsumexp(every - total[:, None, None], axis=0) - np.log(n)
+        return V, np.zeros(K + E)
+
+    def fit(self, X: ArrayLike, y: ArrayLike, environments: ArrayLike | None = None) -> Self:
+        """The classifier, fitted on rows whose environments may be partly unknown."""
+        super().fit(X, y, environments)
+        self.energies_, self.offsets_ = self.coef_, self.intercept_
+        self.log_constants_ = self._log_constant
+        del self.coef_, self.intercept_, self._log_constant
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Logarithm of the classes' scores; for two classes their difference."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        energies = X @ self.energies_.T + self.offsets_
+        K = len(self.classes_)
+        every = energies[:, :K, None] + energies[:, None, K:] - self.log_constants_
+        scores = logsumexp(every, axis=2)
+        return scores[:, 1] - scores[:, 0] if K == 2 else scores
+
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Probability of each class if all cells are equally frequent."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        return softmax(scores, axis=1)
+
+
+class EnvironmentMeansClassifier(WeightedLogistic):
+    """Logistic regression after each environment's mean was removed: it must be known to predict.
+
+    What fairlearn's CorrelationRemover does with indicators of the environment.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+    weights : {"class", "group"}, optional
+    """
+
+    __metadata_request__predict = {"environments": True}
+    __metadata_request__decision_function = {"environments": True}
+    _infers = True
+
+    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
+        A = _one_hot(cells.e)
+        means = (A.T @ Z) / A.sum(axis=0)[:, None]
+        coef, intercept = _logistic(
+            Z - A @ means, cells.k, self.C, row_weights(cells, self.weights)
+        )
+        self.adjustments_ = -means @ coef.T  # (E, 1 or K), added to the scores
+        return coef, intercept
+
+    def decision_function(self, X: ArrayLike, environments: ArrayLike | None = None) -> NDArray:
+        """Scores of rows whose environments are given; not needed if there was only one."""
+        scores = super().decision_function(X)
+        if environments is None and len(self.environments_) > 1:
+            raise ValueError("the environment of every row is needed to predict")
+        e = 0 if environments is None else encode(environments, self.environments_)[1]
+        return scores + (self.adjustments_[e, 0] if scores.ndim == 1 else self.adjustments_[e])
+
+    def predict(self, X: ArrayLike, environments: ArrayLike | None = None) -> NDArray:
+        """Class of each row, given its environment."""
+        return self._classes(self.decision_function(X, environments))
+
+
+def _one_hot(codes: NDArray, n: int | None = None) -> NDArray[np.float64]:
+    """Indicators (n, values) of integer codes."""
+    return np.eye(codes.max() + 1 if n is None else n)[codes]
+
+
+def _centred(Z: NDArray, k: NDArray) -> NDArray:
+    """Rows less the mean of their class."""
+    A = _one_hot(k)
+    return Z - A @ ((A.T @ Z) / np.maximum(A.sum(axis=0), 1)[:, None])
+
+
+def _cross(Z: NDArray, T: NDArray, k: NDArray) -> NDArray:
+    """Covariance (d, m) of features and indicators inside classes."""
+    return _centred(Z, k).T @ _centred(T, k) / max(len(Z), 1)
+
+
+def _whitening(Z: NDArray) -> tuple[NDArray, NDArray]:
+    """Whitening (r, d) of centred rows, and its pseudo-inverse (d, r)."""
+    values, vectors = linalg.eigh(Z.T @ Z / len(Z))
+    kept = values > _ROUNDING * values[-1]
+    values, vectors = np.sqrt(values[kept]), vectors[:, kept]
+    return vectors.T / values[:, None], vectors * values
+
+
+def _basis(A: NDArray) -> NDArray:
+    """Orthonormal basis of the columns' span."""
+    U, s, _ = linalg.svd(A, full_matrices=False)
+    return U[:, s > 1e-6 * max(s[0], 1e-6)] if len(s) else U
