@@ -19,6 +19,8 @@ from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.partial_labels import Curve, LabelsPlan, LabelsResult
 from isrlearn.paper.real import REAL
 from isrlearn.paper.real.tables import CellScore, score_tables
+from isrlearn.paper.regimes import RegimesPlan, read_scores
+from isrlearn.paper.regimes_page import RegimesResult
 from isrlearn.paper.summary import Summary
 from isrlearn.paper.tables import Table
 from isrlearn.paper.theory import Complexity, complexity_table
@@ -182,6 +184,10 @@ def partial_labels():
     return Read(LabelsPlan(), [], []).tables()
 
 
+def regimes():
+    return RegimesResult(RegimesPlan(), read_scores(RESULTS / "regimes/results.csv")).tables()
+
+
 MADE = {
     "coverage": lambda: by_script("coverage", "coverage"),
     "diagnosis": diagnosis,
@@ -189,6 +195,7 @@ MADE = {
     "level": lambda: counts("level", "level"),
     "partial-labels": partial_labels,
     "rank": lambda: counts("rank", "rank_accuracy"),
+    "regimes": regimes,
     "search-speed": lambda: by_script("search-speed", "search_speed"),
     "theory": theory,
     "torch-digits": lambda: by_script("torch-digits", "torch_digits"),

@@ -15,11 +15,11 @@ from isrlearn.cli.console import Group, Result, say, working
 from isrlearn.cli.tables import FOLDER, Output, forced, options
 
 #: Options that change where a result goes or how fast it arrives, but not the result.
-_INCIDENTAL = {"cache", "out", "n_jobs", "as_json", "figures", "force"}
+_INCIDENTAL = {"again", "cache", "out", "n_jobs", "as_json", "figures", "force"}
 #: Files that every folder of results has.
-_MARKS = ("results.jsonl", "table.md")
+_MARKS = ("results.jsonl", "results.csv", "table.md")
 #: Options that go to the run of a plan, not to the plan.
-_RUNNING = ("cache", "compare", "n_jobs")
+_RUNNING = ("again", "cache", "compare", "n_jobs")
 
 
 def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -81,6 +81,14 @@ PARTIAL = (
     JOBS,
     FIGURES,
 )
+REGIMES = (
+    _count("--seeds", 5, "Seeds of the splits."),
+    DATASETS,
+    option("--regimes", callback=_names, help="Regimes, separated by commas."),
+    METHODS,
+    option("--again", is_flag=True, help="Compute these scores again, recorded or not."),
+    FIGURES,
+)
 REAL = (
     _count("--seeds", None, "Seeds of the networks."),
     option("--full", is_flag=True, help="Use the paper's sizes, on a machine with a GPU."),
@@ -119,6 +127,14 @@ def _partial(name: str, **given: Any) -> tuple[Any, Any, Any]:
     from isrlearn.paper.partial_labels import LabelsPlan, run_partial_labels, write_partial_labels
 
     return LabelsPlan(**given), run_partial_labels, write_partial_labels
+
+
+def _regimes(name: str, **given: Any) -> tuple[Any, Any, Any]:
+    """Plan of the comparison with rivals in every regime, and how to run and write it."""
+    from isrlearn.paper.regimes import RegimesPlan
+    from isrlearn.paper.regimes_page import run, write_regimes
+
+    return RegimesPlan(**given), run, write_regimes
 
 
 def _real(name: str, **given: Any) -> tuple[Any, Any, Any]:
@@ -221,6 +237,7 @@ _add(_synthetic, COMPARED, "linear-unit-tests", "--seeds 5", "Errors on Example-
 _add(_synthetic, SYNTHETIC, "multiclass", "--seeds 20", "Errors with 2 to 7 classes.")
 _add(_synthetic, SYNTHETIC, "regression", "--seeds 20", "Errors with 3 to 6 spurious dimensions.")
 _add(_partial, PARTIAL, "partial-labels", "--draws 5", "Accuracy with few environment labels.")
+_add(_regimes, REGIMES, "regimes", "--seeds 2", "ISR and its rivals where groups are missing.")
 _add(_real, REAL, "mc-cmnist", "--seeds 2", "ISR-Multiclass on Multi-class Coloured MNIST.")
 _add(_real, REAL, "rcfmnist", "--seeds 3", "ISR-Regression on Rotated Coloured Fashion-MNIST.")
 _add(_real, REAL, "law-school", "--seeds 20", "ISR-Regression on grades of law students.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import linalg, optimize
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -52,13 +52,13 @@ def known_or_inferred(X: NDArray, y: NDArray, environments: Any, seed: int = 0) 
     return infer_environments(X, y, environments=environments, C=C, random_state=seed)
 
 
-def row_weights(cells: Cells, weights: str | None) -> NDArray | None:
+def row_weights(cells: Cells, weights: str | None) -> NDArray[np.float64]:
     """Weights with mean 1 that make classes, or groups, alike in total.
 
     The rows of a class whose environment is unknown are a group.
     """
     if weights is None:
-        return None
+        return np.ones(len(cells.k))
     codes = cells.k if weights == "class" else _groups(cells)
     count = np.bincount(codes)
     return len(codes) / (np.count_nonzero(count) * count[codes])
@@ -81,7 +81,7 @@ class Rival(ClassifierMixin, BaseEstimator):
     #: Whether unknown environments are inferred; else such rows train the head only.
     _infers = False
 
-    def fit(self, X: ArrayLike, y: ArrayLike, environments: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
         """The classifier, fitted on rows whose environments may be partly unknown."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -108,14 +108,14 @@ class Rival(ClassifierMixin, BaseEstimator):
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         raise NotImplementedError
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
+    def decision_function(self, X: Any) -> NDArray:
         """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = X @ self.coef_.T + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: Any) -> NDArray:
         """Class of each row."""
         return self._classes(self.decision_function(X))
 
@@ -366,7 +366,7 @@ class CRMClassifier(Rival):
 
         start = np.concatenate([np.zeros((K + E) * d), np.log(count.ravel()[seen] / n)])
         best = optimize.minimize(
-            loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-5}
+            loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-4}
         ).x
         V, b = best[: (K + E) * d].reshape(K + E, d), best[(K + E) * d :]
         energies = Z @ V.T
@@ -375,7 +375,7 @@ class CRMClassifier(Rival):
         self._log_constant = logsumexp(every - total[:, None, None], axis=0) - np.log(n)
         return V, np.zeros(K + E)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, environments: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
         """The classifier, fitted on rows whose environments may be partly unknown."""
         super().fit(X, y, environments)
         self.energies_, self.offsets_ = self.coef_, self.intercept_
@@ -383,7 +383,7 @@ class CRMClassifier(Rival):
         del self.coef_, self.intercept_, self._log_constant
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
+    def decision_function(self, X: Any) -> NDArray:
         """Logarithm of the classes' scores; for two classes their difference."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -393,7 +393,7 @@ class CRMClassifier(Rival):
         scores = logsumexp(every, axis=2)
         return scores[:, 1] - scores[:, 0] if K == 2 else scores
 
-    def predict_proba(self, X: ArrayLike) -> NDArray:
+    def predict_proba(self, X: Any) -> NDArray:
         """Probability of each class if all cells are equally frequent."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -425,7 +425,7 @@ class EnvironmentMeansClassifier(WeightedLogistic):
         self.adjustments_ = -means @ coef.T  # (E, 1 or K), added to the scores
         return coef, intercept
 
-    def decision_function(self, X: ArrayLike, environments: ArrayLike | None = None) -> NDArray:
+    def decision_function(self, X: Any, environments: Any = None) -> NDArray:
         """Scores of rows whose environments are given; not needed if there was only one."""
         scores = super().decision_function(X)
         if environments is None and len(self.environments_) > 1:
@@ -433,7 +433,7 @@ class EnvironmentMeansClassifier(WeightedLogistic):
         e = 0 if environments is None else encode(environments, self.environments_)[1]
         return scores + (self.adjustments_[e, 0] if scores.ndim == 1 else self.adjustments_[e])
 
-    def predict(self, X: ArrayLike, environments: ArrayLike | None = None) -> NDArray:
+    def predict(self, X: Any, environments: Any = None) -> NDArray:
         """Class of each row, given its environment."""
         return self._classes(self.decision_function(X, environments))
 

@@ -27,6 +27,8 @@ Columns = dict[str, NDArray]
 _LEAST = 0.02
 #: Most categories of a column, and rows below which a category joins "infrequent".
 _MOST_CATEGORIES, _FEWEST_ROWS = 25, 20
+#: Texts of values that are not known.
+_UNKNOWN = ["", "?", "None", "nan"]
 #: Most rows of a table that are encoded; terms and components of the reviews; rows of a window.
 _MOST_ROWS, _TERMS, _COMPONENTS, _WINDOW = 30_000, 20_000, 150, 128
 
@@ -236,11 +238,11 @@ def _encoded(
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Numbers imputed with indicators, categories one-hot, and the names of these features."""
     values = np.column_stack([columns[name] for name in numbers]).astype(object)
-    values[np.isin(values, ["", "?", None])] = np.nan
+    values[np.isin(values.astype(str), _UNKNOWN)] = np.nan
     imputer = SimpleImputer(strategy="median", add_indicator=True)
     left = imputer.fit_transform(values.astype(np.float64))
     text = np.column_stack([columns[name] for name in categories]).astype(str).astype(object)
-    text[np.isin(text, ["", "?", "None", "nan"])] = "missing"
+    text[np.isin(text, _UNKNOWN)] = "missing"
     encoder = OneHotEncoder(
         drop="if_binary",
         min_frequency=_FEWEST_ROWS,

@@ -1,0 +1,209 @@
+"""The page of the regimes: a table per regime, counts, and a figure of where each method wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isrlearn.paper.figures import drawn
+from isrlearn.paper.records import CellKey, Failure
+from isrlearn.paper.regimes import (
+    DATASETS,
+    METHODS,
+    REGIMES,
+    RegimesPlan,
+    Score,
+    run_regimes,
+)
+from isrlearn.paper.tables import Table, markdown, write_files
+
+__all__ = ["RegimesResult", "run", "write_regimes"]
+
+#: Points behind the best from which a method counts as clearly behind.
+_BEHIND = 0.03
+_NOTE = (
+    "Accuracy of the worst group (a class in an environment) of test rows, in which all groups "
+    "occur; in *reversed* the average accuracy; in *unseen* the accuracy of the worst class in an "
+    "environment that was left out, mean over at most three of them. Mean over {n} seeds ± "
+    "standard error. **Best**; an asterisk marks what is within one standard error of the best. "
+    "Every method trains on the same rows, at most 2,000. Settings are chosen by the same rule: "
+    "the worst group out of three folds, groups with a known environment and the rows of a class "
+    "without, each shrunk by five rows to the accuracy of its class; C from 0.001 to 1 on "
+    "standardised features. `ISRClassifier()` and `ISRClassifierCV()` have their defaults, DFR is "
+    "as published with ten subsamples. Unknown environments are inferred for DFR, CRM, anchor "
+    "regression, DARE and CorrelationRemover; the others use such rows for the head only. "
+    "CorrelationRemover is told the environment of every test row, and does not compete."
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean and standard error of one method on one data set in one regime.
+
+    `rank` is "best", "near" (within one standard error), "behind" (by more than three points),
+    "failed", or empty.
+    """
+
+    dataset: str
+    regime: str
+    method: str
+    mean: float
+    error: float
+    n_seeds: int
+    rank: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The mean and its standard error as text."""
+        if np.isnan(self.mean):
+            return "error"
+        text = f"{self.mean:.3f} ± {self.error:.3f}"
+        return {"best": f"**{text}**", "near": f"{text} *"}.get(self.rank, text)
+
+
+@dataclass(frozen=True)
+class RegimesResult:
+    """What was measured, ready for tables and JSON."""
+
+    plan: RegimesPlan
+    scores: list[Score]
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Runs that raised an error."""
+        return [
+            Failure(CellKey(s.dataset, s.method, 0, s.seed, s.regime), s.settings)
+            for s in self.scores
+            if np.isnan(s.score) and s.method in self.plan.methods
+        ]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every method on every data set in every regime that has scores."""
+        found: dict[tuple[str, str], list[Cell]] = {}
+        groups: dict[tuple[str, str, str], list[float]] = {}
+        for s in self.scores:
+            groups.setdefault((s.dataset, s.regime, s.method), []).append(s.score)
+        for (dataset, regime, method), values in groups.items():
+            error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+            cell = Cell(dataset, regime, method, float(np.mean(values)), float(error), len(values))
+            found.setdefault((dataset, regime), []).append(cell)
+        return [cell for cells in found.values() for cell in _ranked(cells)]
+
+    def tables(self) -> list[Table]:
+        """Counts, then one table per regime."""
+        cells = self.cells
+        return [_counts(cells), *(_regime(cells, name) for name in _present(cells, "regime"))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plan and cells, ready for JSON; None stands for a failure."""
+        cells = [{k: None if v != v else v for k, v in asdict(cell).items()} for cell in self.cells]
+        return {"plan": asdict(self.plan), "cells": cells}
+
+
+def _ranked(cells: Sequence[Cell]) -> list[Cell]:
+    """The methods on one data set in one regime with their ranks."""
+    able = [c for c in cells if not METHODS[c.method].told and not np.isnan(c.mean)]
+    if not able:
+        return list(cells)
+    best, ranked = max(able, key=lambda c: c.mean), []
+    for cell in cells:
+        gap = best.mean - cell.mean
+        if np.isnan(gap):
+            rank = "failed"
+        elif METHODS[cell.method].told:
+            rank = ""
+        elif gap <= best.error:
+            rank = "near" if gap > 0 else "best"
+        else:
+            rank = "behind" if gap > _BEHIND else ""
+        ranked.append(Cell(**asdict(cell) | {"rank": rank}))
+    return ranked
+
+
+def _present(cells: Iterable[Cell], name: str) -> list[str]:
+    """Data sets, regimes or methods that have cells, in their usual order."""
+    order = {"dataset": DATASETS, "regime": REGIMES, "method": METHODS}[name]
+    found = {getattr(cell, name) for cell in cells}
+    return [value for value in order if value in found]
+
+
+def _regime(cells: list[Cell], regime: str) -> Table:
+    chosen = [cell for cell in cells if cell.regime == regime]
+    datasets = _present(chosen, "dataset")
+    shown = {(cell.method, cell.dataset): cell.shown for cell in chosen}
+    rows = [
+        [method, *(shown.get((method, dataset), "–") for dataset in datasets)]
+        for method in _present(chosen, "method")
+    ]
+    return Table(f"{regime[0].upper()}{regime[1:]}", ["method", *datasets], rows)
+
+
+def _counts(cells: list[Cell]) -> Table:
+    """How often each method is best or near, and clearly behind, in all and in each regime."""
+    regimes, rows = _present(cells, "regime"), []
+    for method in _present(cells, "method"):
+        own = [cell for cell in cells if cell.method == method]
+        wins = [c for c in own if c.rank in ("best", "near")]
+        lost = [c for c in own if c.rank in ("behind", "failed")]
+        if METHODS[method].told:
+            continue
+        by_regime = (
+            f"{sum(c.regime == r for c in wins)}/{sum(c.regime == r for c in own)}" for r in regimes
+        )
+        rows.append([method, f"{len(wins)}/{len(own)}", f"{len(lost)}/{len(own)}", *by_regime])
+    columns = ["method", "best or near", "more than 3 points behind", *regimes]
+    return Table("Data sets on which a method is best or within one standard error", columns, rows)
+
+
+def _figure(cells: list[Cell]) -> dict[str, bytes]:
+    """A map of methods and regimes: the mean distance to the best, and the number of wins."""
+    regimes = _present(cells, "regime")
+    methods = [name for name in _present(cells, "method") if not METHODS[name].told]
+    best = {(c.dataset, c.regime): c.mean for c in cells if c.rank == "best"}
+    gaps, wins = (np.full((len(methods), len(regimes)), np.nan) for _ in range(2))
+    for i, method in enumerate(methods):
+        for j, regime in enumerate(regimes):
+            own = [c for c in cells if (c.method, c.regime) == (method, regime)]
+            # A method that failed predicts nothing: it is behind by all of the best's accuracy.
+            gap = [best[c.dataset, regime] - np.nan_to_num(c.mean) for c in own]
+            if own:
+                gaps[i, j] = np.mean(gap)
+                wins[i, j] = sum(c.rank in ("best", "near") for c in own)
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        image = axes.imshow(100 * gaps, cmap="cividis_r", vmin=0, vmax=15, aspect="auto")
+        axes.set_xticks(range(len(regimes)), regimes, rotation=35, ha="right")
+        axes.set_yticks(range(len(methods)), methods)
+        for (i, j), gap in np.ndenumerate(gaps):
+            if not np.isnan(gap):
+                colour = "white" if gap > 0.08 else "black"
+                text = f"{100 * gap:.1f}\n({wins[i, j]:.0f})"
+                axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=6.5)
+        label = "points behind the best, mean over data sets (in brackets: wins)"
+        figure.colorbar(image, ax=axes, label=label, extend="max")
+
+    return drawn((9.5, 0.42 * len(methods) + 1.8), draw)
+
+
+def run(plan: RegimesPlan, out: Path | str, *, again: bool = False, command: str = "") -> Any:
+    """The result in a folder, after what was missing was computed."""
+    return RegimesResult(plan, run_regimes(plan, out, again=again))
+
+
+def write_regimes(
+    result: RegimesResult, out: Path | str, *, figures: bool = True, command: str = ""
+) -> list[Path]:
+    """Paths of the files written: table.md, figure.png, figure.svg."""
+    n_seeds = max((cell.n_seeds for cell in result.cells), default=0)
+    notes = [_NOTE.format(n=n_seeds)]
+    if figures:
+        notes.append("![Points behind the best method in every regime](figure.svg)")
+    text = markdown("Regimes", notes, result.tables(), command=command)
+    contents: dict[str, str | bytes] = {"table.md": text}
+    return write_files(out, contents | (_figure(result.cells) if figures else {}))
