@@ -7,8 +7,8 @@ import io
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,14 @@ from isrlearn.paper.datasets.law_school import GENDERS, LAW_SCHOOL_FILE
 __all__ = ["TABLES", "TableTruth", "load_table"]
 
 Folder = str | os.PathLike[str] | None
+Files = Iterator[tuple[str, bytes]]  # path and content
 Columns = dict[str, NDArray]
 #: Share of the rows below which an environment is left out, with its rows.
 _LEAST = 0.02
-#: Most categories of a column, and rows below which a category joins "infrequent".
-_MOST_CATEGORIES, _FEWEST_ROWS = 25, 20
-#: Texts of values that are not known.
-_UNKNOWN = ["", "?", "None", "nan"]
+#: Most categories of a column, rows below which a category joins "infrequent", and unknown values.
+_MOST_CATEGORIES, _FEWEST_ROWS, _UNKNOWN = 25, 20, ("", "?", "None", "nan")
 #: Most rows of a table that are encoded; terms and components of the reviews; rows of a window.
 _MOST_ROWS, _TERMS, _COMPONENTS, _WINDOW = 30_000, 20_000, 150, 128
-
-
-@dataclass(frozen=True)
-class TableTruth:
-    """What is known about a table besides its numbers."""
-
-    names: tuple[str, ...]  # of the features
-
-
 #: Files: sha256 of the decompressed content, and path below the data folder.
 _SUMS = """
 c30ce1e55a965b04950321870db74c19f4aa437120a692f32e72f6a4fa31c418 adult/adult.csv.gz
@@ -66,46 +56,18 @@ _URLS = {
 
 
 @dataclass(frozen=True)
-class Census:
-    """What the columns of a table of people are.
+class TableTruth:
+    """What is known about a table besides its numbers."""
 
-    Parameters
-    ----------
-    numbers, categories : str
-        Columns that become features; identifiers, dates and what the future brought do not.
-    label : (str, str)
-        Column of the label, and the value that is class 1.
-    environments : tuple of str
-        Columns that may be the environment, the default first.
-    """
-
-    numbers: str
-    categories: str
-    label: tuple[str, str]
-    environments: tuple[str, ...]
+    names: tuple[str, ...]  # of the features
 
 
-CENSUSES = {
-    "adult": Census(
-        "age education-num capital-gain capital-loss hours-per-week",
-        "workclass marital-status occupation relationship race sex native-country",
-        ("income-per-year", ">50K"),
-        ("sex", "race"),
-    ),
-    "compas": Census(
-        "age juv_fel_count juv_misd_count juv_other_count priors_count days_b_screening_arrest "
-        "c_days_from_compas",
-        "sex race c_charge_degree c_charge_desc",
-        ("two_year_recid", "1"),
-        ("race", "sex"),
-    ),
-    "employment-ma": Census(
-        "AGEP",
-        "SCHL MAR RELP DIS ESP CIT MIG MIL ANC NATIVITY DEAR DEYE DREM SEX RAC1P",
-        ("employed", "1"),
-        ("RAC1P", "SEX", "year"),
-    ),
-}
+class Census(NamedTuple):
+    """What the columns of a table of people are."""
+
+    numbers: str  # columns, as they are
+    categories: str  # columns, one-hot; neither identifiers, nor dates, nor what came later
+    label: tuple[str, str]  # its column, and the value that is class 1
 
 
 def load_table(
@@ -126,10 +88,10 @@ def load_table(
     ==============  =======================================  ==============================
 
     At most 30,000 rows are kept. Categories are one-hot, missing numbers are imputed by the median
-    with an indicator, and the
-    column of the environment is not a feature. Environments with less than 2 % of the rows of a
-    table of people are left out. Reviews are TF-IDF vectors of at most 20,000 terms, reduced by a
-    truncated SVD; windows are statistics of each channel. The result is kept for the process.
+    with an indicator, and the column of the environment is not a feature. Environments with less
+    than 2 % of the rows of a table of people are left out. Reviews are TF-IDF vectors of at most
+    20,000 terms, reduced by a truncated SVD; windows are statistics of each channel. The result is
+    kept for the process.
 
     Parameters
     ----------
@@ -153,16 +115,21 @@ def load_table(
     """
     if name not in TABLES:
         raise ValueError(f"name={name!r} must be one of {', '.join(TABLES)}")
+    if environment not in (None, *TABLES[name][1]):
+        raise ValueError(f"environment={environment!r} must be one of {', '.join(TABLES[name][1])}")
     return _loaded(name, environment, None if data_home is None else os.fspath(data_home))
 
 
 @cache
 def _loaded(name: str, environment: str | None, data_home: str | None) -> EnvironmentData:
-    return TABLES[name](environment, data_home)
+    load, environments = TABLES[name]
+    return load(_files(name, data_home), environment or environments[0])
 
 
-def _contents(name: str, data_home: Folder) -> Iterator[tuple[str, bytes]]:
+def _files(name: str, data_home: Folder) -> Files:
     """Path and content of each file of a data set."""
+    if name == "law-school":
+        yield LAW_SCHOOL_FILE.path, content(LAW_SCHOOL_FILE, data_home)
     for line in _SUMS.split("\n"):
         sha256, _, path = line.partition(" ")
         if not path.startswith(f"{name}/"):
@@ -188,40 +155,24 @@ def _columns(path: str, data: bytes) -> Columns:
         return {name: column.to_numpy(zero_copy_only=False) for name, column in text.items()}
     head, *rows = csv.reader(io.StringIO(data.decode("utf-8")))
     columns = zip(head, zip(*rows, strict=True), strict=True)
-    return {name: np.array(values, dtype=object) for name, values in reversed(list(columns))}
+    found = {name: np.array(values, dtype=object) for name, values in reversed(list(columns))}
+    return {name: found[name] for name in head}
 
 
-def _people(name: str) -> Callable[[str | None, Folder], EnvironmentData]:
-    """The loader of a table of people."""
-    census = CENSUSES[name]
-
-    def load(environment: str | None, data_home: Folder) -> EnvironmentData:
-        chosen = environment or census.environments[0]
-        _check_environment(chosen, census.environments)
-        parts = [_columns(*file) for file in _contents(name, data_home)]
-        columns = parts[0] if len(parts) == 1 else _joined(*parts)
-        names, e, count = np.unique(
-            columns[chosen].astype(str), return_inverse=True, return_counts=True
-        )
-        rows = np.flatnonzero(count[e] >= _LEAST * len(e))
-        if len(rows) > _MOST_ROWS:
-            rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_ROWS, replace=False))
-        kept = {name: values[rows] for name, values in columns.items() if name != chosen}
-        X, features = _encoded(
-            kept,
-            [name for name in census.numbers.split() if name in kept],
-            [name for name in census.categories.split() if name in kept],
-        )
-        column, positive = census.label
-        y = (columns[column][rows].astype(str) == positive).astype(np.int64)
-        return EnvironmentData(X, y, names[e[rows]], TableTruth(features))
-
-    return load
-
-
-def _check_environment(chosen: str | None, known: tuple[str, ...]) -> None:
-    if chosen not in (None, *known):
-        raise ValueError(f"environment={chosen!r} must be one of {', '.join(known)}")
+def _people(census: Census, files: Files, environment: str) -> EnvironmentData:
+    """A table of people."""
+    parts = [_columns(*file) for file in files]
+    columns = parts[0] if len(parts) == 1 else _joined(*parts)
+    places = columns[environment].astype(str)
+    names, e, count = np.unique(places, return_inverse=True, return_counts=True)
+    rows = np.flatnonzero(count[e] >= _LEAST * len(e))
+    if len(rows) > _MOST_ROWS:
+        rows = np.sort(np.random.default_rng(0).choice(rows, _MOST_ROWS, replace=False))
+    kept = {name: values[rows] for name, values in columns.items() if name != environment}
+    numbers, categories = ([name for name in text.split() if name in kept] for text in census[:2])
+    X, features = _encoded(kept, numbers, categories)
+    y = (kept[census.label[0]].astype(str) == census.label[1]).astype(np.int64)
+    return EnvironmentData(X, y, names[e[rows]], TableTruth(features))
 
 
 def _joined(reference: Columns, analysis: Columns, target: Columns) -> Columns:
@@ -238,11 +189,11 @@ def _encoded(
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Numbers imputed with indicators, categories one-hot, and the names of these features."""
     values = np.column_stack([columns[name] for name in numbers]).astype(object)
-    values[np.isin(values.astype(str), _UNKNOWN)] = np.nan
+    values[np.isin(values.astype(str), list(_UNKNOWN))] = np.nan
     imputer = SimpleImputer(strategy="median", add_indicator=True)
     left = imputer.fit_transform(values.astype(np.float64))
     text = np.column_stack([columns[name] for name in categories]).astype(str).astype(object)
-    text[np.isin(text, _UNKNOWN)] = "missing"
+    text[np.isin(text, list(_UNKNOWN))] = "missing"
     encoder = OneHotEncoder(
         drop="if_binary",
         min_frequency=_FEWEST_ROWS,
@@ -254,43 +205,38 @@ def _encoded(
     return np.hstack([left, right]), tuple(map(str, names))
 
 
-def _movie_reviews(environment: str | None, data_home: Folder) -> EnvironmentData:
+def _movie_reviews(files: Files, environment: str) -> EnvironmentData:
     """Components of TF-IDF vectors of full reviews and of short ones, 4,000 each."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    _check_environment(environment, ("source",))
-    columns = _columns(*next(_contents("movie-reviews", data_home)))
-    source, rng = columns["source"].astype(str), np.random.default_rng(0)
+    columns, rng = _columns(*next(files)), np.random.default_rng(0)
+    source = columns[environment].astype(str)
     members = [np.flatnonzero(source == name) for name in np.unique(source)]
     rows = np.concatenate([rng.choice(each, 4000, replace=False) for each in members])
     vectors = TfidfVectorizer(max_features=_TERMS, sublinear_tf=True, stop_words="english")
     counts = vectors.fit_transform(columns["text"][rows])
     X = TruncatedSVD(_COMPONENTS, random_state=0).fit_transform(counts)
-    y = columns["label"][rows].astype(np.int64)
-    names = tuple(f"component {i}" for i in range(X.shape[1]))
-    return EnvironmentData(X, y, source[rows], TableTruth(names))
+    truth = TableTruth(tuple(f"component {i}" for i in range(X.shape[1])))
+    return EnvironmentData(X, columns["label"][rows].astype(np.int64), source[rows], truth)
 
 
-def _arrays(name: str, data_home: Folder) -> dict[str, Any]:
+def _arrays(files: Files) -> dict[str, Any]:
     """Arrays of a data set's .npz file."""
-    data = io.BytesIO(next(_contents(name, data_home))[1])
-    with np.load(data, allow_pickle=False) as archive:
+    with np.load(io.BytesIO(next(files)[1]), allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
 
 
-def _bladderbatch(environment: str | None, data_home: Folder) -> EnvironmentData:
+def _bladderbatch(files: Files, environment: str) -> EnvironmentData:
     """Expression of 22,283 probes in 57 samples; eight of the fifteen cells are empty."""
-    _check_environment(environment, ("batch",))
-    found = _arrays("bladderbatch", data_home)
+    found = _arrays(files)
     X, truth = found["expression"].astype(np.float64), TableTruth(tuple(found["probe"].tolist()))
-    return EnvironmentData(X, found["cancer"], found["batch"], truth)
+    return EnvironmentData(X, found["cancer"], found[environment], truth)
 
 
-def _watch(environment: str | None, data_home: Folder) -> EnvironmentData:
+def _watch(files: Files, environment: str) -> EnvironmentData:
     """Statistics of the channels of a smartwatch in windows that do not overlap."""
-    _check_environment(environment, ("subject",))
-    found = _arrays("watch", data_home)
+    found = _arrays(files)
     starts = np.cumsum(found["length"]) - found["length"]
     n_windows = found["length"] // _WINDOW
     series = np.repeat(np.arange(len(starts)), n_windows)
@@ -308,28 +254,41 @@ def _watch(environment: str | None, data_home: Folder) -> EnvironmentData:
     names = tuple(f"{channel} {what}" for what in statistics for channel in found["channels"])
     y = found["exercise_names"][found["exercise"][series]]
     X = np.hstack(list(statistics.values()))
-    return EnvironmentData(X, y, found["subject"][series], TableTruth(names))
+    return EnvironmentData(X, y, found[environment][series], TableTruth(names))
 
 
-def _law_school(environment: str | None, data_home: Folder) -> EnvironmentData:
+def _law_school(files: Files, environment: str) -> EnvironmentData:
     """Students of law; the label is an undergraduate grade above 3."""
-    _check_environment(environment, ("gender",))
-    data = content(LAW_SCHOOL_FILE, data_home).decode("utf-8")
-    head, *rows = csv.reader(io.StringIO(data))
-    table = np.array(rows, dtype=np.float64)
-    grade, gender = (table[:, head.index(name)] for name in ("ugpa", "gender"))
-    kept = [i for i, name in enumerate(head) if name not in ("ugpa", "gender")]
-    truth = TableTruth(tuple(head[i] for i in kept))
-    y = np.where(grade > 3, "above 3", "up to 3")
-    return EnvironmentData(table[:, kept], y, GENDERS[gender.astype(int)], truth)
+    columns = {name: values.astype(float) for name, values in _columns(*next(files)).items()}
+    kept = {name: columns[name] for name in columns if name not in ("ugpa", environment)}
+    y = np.where(columns["ugpa"] > 3, "above 3", "up to 3")
+    places = GENDERS[columns[environment].astype(int)]
+    return EnvironmentData(np.column_stack(list(kept.values())), y, places, TableTruth((*kept,)))
 
 
-TABLES: Mapping[str, Callable[[str | None, Folder], EnvironmentData]] = {
-    "adult": _people("adult"),
-    "compas": _people("compas"),
-    "employment-ma": _people("employment-ma"),
-    "movie-reviews": _movie_reviews,
-    "bladderbatch": _bladderbatch,
-    "watch": _watch,
-    "law-school": _law_school,
+_ADULT = Census(
+    "age education-num capital-gain capital-loss hours-per-week",
+    "workclass marital-status occupation relationship race sex native-country",
+    ("income-per-year", ">50K"),
+)
+_COMPAS = Census(
+    "age juv_fel_count juv_misd_count juv_other_count priors_count days_b_screening_arrest "
+    "c_days_from_compas",
+    "sex race c_charge_degree c_charge_desc",
+    ("two_year_recid", "1"),
+)
+_EMPLOYMENT = Census(
+    "AGEP",
+    "SCHL MAR RELP DIS ESP CIT MIG MIL ANC NATIVITY DEAR DEYE DREM SEX RAC1P",
+    ("employed", "1"),
+)
+#: Loader of each table, and the columns that may be its environment, the default first.
+TABLES: Mapping[str, tuple[Callable[[Files, str], EnvironmentData], tuple[str, ...]]] = {
+    "adult": (partial(_people, _ADULT), ("sex", "race")),
+    "compas": (partial(_people, _COMPAS), ("race", "sex")),
+    "employment-ma": (partial(_people, _EMPLOYMENT), ("RAC1P", "SEX", "year")),
+    "movie-reviews": (_movie_reviews, ("source",)),
+    "bladderbatch": (_bladderbatch, ("batch",)),
+    "watch": (_watch, ("subject",)),
+    "law-school": (_law_school, ("gender",)),
 }
