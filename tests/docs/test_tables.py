@@ -19,8 +19,7 @@ from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.partial_labels import Curve, LabelsPlan, LabelsResult
 from isrlearn.paper.real import REAL
 from isrlearn.paper.real.tables import CellScore, score_tables
-from isrlearn.paper.regimes import RegimesPlan, read_scores
-from isrlearn.paper.regimes_page import RegimesResult
+from isrlearn.paper.regimes import RegimesPlan, RegimesResult, read_scores
 from isrlearn.paper.summary import Summary
 from isrlearn.paper.tables import Table
 from isrlearn.paper.theory import Complexity, complexity_table

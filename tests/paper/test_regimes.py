@@ -8,9 +8,20 @@ import pytest
 from isrlearn.cli.app import run
 from isrlearn.core.labels import Cells, is_missing
 from isrlearn.datasets import EnvironmentData
-from isrlearn.paper import regimes
-from isrlearn.paper.regimes import METHODS, REGIMES, Method, RegimesPlan, Score, Task, read_scores
-from isrlearn.paper.regimes_page import RegimesResult, write_regimes
+from isrlearn.paper.regimes import (
+    METHODS,
+    REGIMES,
+    RegimesPlan,
+    RegimesResult,
+    Score,
+    Task,
+    data,
+    read_scores,
+    run_regimes,
+    scores,
+    write_regimes,
+)
+from isrlearn.paper.regimes.scores import Method
 from isrlearn.paper.rivals import WeightedLogistic
 
 COUNT = np.array([[300, 60, 90], [100, 200, 40]])
@@ -29,9 +40,8 @@ def _applied(name, task=TASK):
     return list(REGIMES[name](task, np.random.default_rng(0)))
 
 
-def _count(data):
-    cells = Cells.of(data.y, data.environments)
-    return cells.count()
+def _count(rows):
+    return Cells.of(rows.y, rows.environments).count()
 
 
 def test_all_groups_keeps_the_rows():
@@ -90,16 +100,16 @@ def test_shares_are_reversed():
 
 @pytest.fixture
 def small(monkeypatch):
-    regimes._task.cache_clear()
-    regimes._tasks.cache_clear()
-    monkeypatch.setattr(regimes, "DATASETS", {"watch": lambda seed: TASK})
+    data._task.cache_clear()
+    data.tasks.cache_clear()
+    monkeypatch.setattr(data, "DATASETS", {"watch": lambda seed: TASK})
     yield RegimesPlan(("watch",), ("all groups", "unseen"), ("plain", "CorrelationRemover"), 1)
-    regimes._task.cache_clear()
-    regimes._tasks.cache_clear()
+    data._task.cache_clear()
+    data.tasks.cache_clear()
 
 
 def test_scores_are_recorded_once_and_again_on_request(small, tmp_path, monkeypatch):
-    first = regimes.run_regimes(small, tmp_path)
+    first = run_regimes(small, tmp_path)
     assert [score.key[:3] for score in first] == [
         ("watch", "all groups", "plain"),
         ("watch", "all groups", "CorrelationRemover"),
@@ -107,11 +117,11 @@ def test_scores_are_recorded_once_and_again_on_request(small, tmp_path, monkeypa
     ]
     assert all(0 <= score.score <= score.average <= 1 for score in first[:2])
     constant = Score("watch", "all groups", "plain", 0, 0.5, 0.5, 0.0, 'a "quoted", text')
-    monkeypatch.setattr(regimes, "evaluate", lambda *key: constant)
+    monkeypatch.setattr(scores, "evaluate", lambda *key: constant)
     # What does not apply is tried again, and has no record.
     only = RegimesPlan(("watch",), ("all groups",), ("plain",), 1)
-    assert regimes.run_regimes(only, tmp_path) == first
-    again = regimes.run_regimes(only, tmp_path, again=True)
+    assert run_regimes(only, tmp_path) == first
+    again = run_regimes(only, tmp_path, again=True)
     assert again[0] == constant
     assert again[1:] == first[1:]
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + 3 + 1
@@ -121,33 +131,33 @@ def test_a_failure_is_recorded_and_tried_again(small, tmp_path, monkeypatch):
     broken = Method(WeightedLogistic(C=-1.0))
     monkeypatch.setitem(METHODS, "plain", broken)
     only = RegimesPlan(("watch",), ("all groups",), ("plain",), 1)
-    (score,) = regimes.run_regimes(only, tmp_path)
+    (score,) = run_regimes(only, tmp_path)
     assert np.isnan(score.score)
     assert "'C' parameter" in score.settings
     result = RegimesResult(only, [score])
     assert result.failures[0].message == score.settings
     assert result.cells[0].shown == "error"
     monkeypatch.setitem(METHODS, "plain", Method(WeightedLogistic()))
-    (score,) = regimes.run_regimes(only, tmp_path)
+    (score,) = run_regimes(only, tmp_path)
     assert score.score > 0
 
 
 def test_settings_are_those_of_the_best_worst_group():
-    data = _data(np.array([[400, 400, 400], [20, 20, 20]]))
+    rows = _data(np.array([[400, 400, 400], [20, 20, 20]]))
     method = Method(WeightedLogistic(), {"C": [1.0], "weights": [None, "class"]})
-    found = regimes._searched(method, data.X, data.y, data.environments, data.environments, seed=0)
+    found = scores._searched(method, rows.X, rows.y, rows.environments, rows.environments, seed=0)
     assert found == {"C": 1.0, "weights": "class"}
 
 
 def test_the_page_marks_the_best_and_what_is_near(tmp_path):
     values = {"plain": (0.5, 0.7), "CRM": (0.52, 0.72), "DARE": (0.2, 0.3)}
     values["CorrelationRemover"] = (0.9, 0.9)
-    scores = [
+    found = [
         Score("adult", "all groups", method, seed, value, value, 1.0, "{}")
         for method, pair in values.items()
         for seed, value in enumerate(pair)
     ]
-    result = RegimesResult(RegimesPlan(), scores)
+    result = RegimesResult(RegimesPlan(), found)
     assert {cell.method: cell.rank for cell in result.cells} == {
         "CRM": "best",
         "plain": "near",

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -117,9 +117,9 @@ class Rival(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray:
         """Class of each row."""
-        return self._classes(self.decision_function(X))
+        return self._named(self.decision_function(X))
 
-    def _classes(self, scores: NDArray) -> NDArray:
+    def _named(self, scores: NDArray) -> NDArray:
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
@@ -393,13 +393,6 @@ class CRMClassifier(Rival):
         scores = logsumexp(every, axis=2)
         return scores[:, 1] - scores[:, 0] if K == 2 else scores
 
-    def predict_proba(self, X: Any) -> NDArray:
-        """Probability of each class if all cells are equally frequent."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        return softmax(scores, axis=1)
-
 
 class EnvironmentMeansClassifier(WeightedLogistic):
     """Logistic regression after each environment's mean was removed: it must be known to predict.
@@ -435,7 +428,7 @@ class EnvironmentMeansClassifier(WeightedLogistic):
 
     def predict(self, X: Any, environments: Any = None) -> NDArray:
         """Class of each row, given its environment."""
-        return self._classes(self.decision_function(X, environments))
+        return self._named(self.decision_function(X, environments))
 
 
 def _one_hot(codes: NDArray, n: int | None = None) -> NDArray[np.float64]:

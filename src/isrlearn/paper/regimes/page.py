@@ -11,14 +11,8 @@ import numpy as np
 
 from isrlearn.paper.figures import drawn
 from isrlearn.paper.records import CellKey, Failure
-from isrlearn.paper.regimes import (
-    DATASETS,
-    METHODS,
-    REGIMES,
-    RegimesPlan,
-    Score,
-    run_regimes,
-)
+from isrlearn.paper.regimes.data import DATASETS, REGIMES
+from isrlearn.paper.regimes.scores import METHODS, RegimesPlan, Score, run_regimes
 from isrlearn.paper.tables import Table, markdown, write_files
 
 __all__ = ["RegimesResult", "run", "write_regimes"]
