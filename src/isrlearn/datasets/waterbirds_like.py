@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isrlearn.core import Moments
 from isrlearn.datasets import parameters as check
 from isrlearn.datasets.data import EnvironmentData, Splits
 from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, counts, mixing_matrix
+from isrlearn.datasets.truth import GaussianTruth
 
 CLASSES = ("landbird", "waterbird")
 ENVIRONMENTS = ("land", "water")
@@ -22,66 +19,6 @@ _VALIDATION = ((467, 466), (133, 133))
 _TEST = ((2255, 2255), (642, 642))
 #: Directions in which the classes differ; leading directions among which the spurious ones are.
 _N_CORE, _SPAN = 20, 20
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class WaterbirdsLikeTruth:
-    """A Gaussian in every cell: one covariance for all, means that shift in few directions.
-
-    ``x = R (m_ke + D z)``, with orthogonal R, standard normal z and diagonal D.
-    """
-
-    mixing: NDArray[np.float64]  # (d, d), R
-    deviation: NDArray[np.float64]  # (d,) the diagonal of D, decreasing
-    latent_mean: NDArray[np.float64]  # (2, 2, d), m_ke of every class and environment
-    core: NDArray[np.intp]  # (n_core,) positions of the latent features that differ by class
-    spurious: NDArray[np.intp]  # (n_spurious,) positions of those that differ by environment
-
-    @property
-    def spurious_basis(self) -> NDArray[np.float64]:
-        """Orthonormal basis of the spurious subspace, (d, n_spurious)."""
-        return self.mixing[:, self.spurious]
-
-    @property
-    def core_basis(self) -> NDArray[np.float64]:
-        """Orthonormal basis of the directions in which the classes differ, (d, n_core)."""
-        return self.mixing[:, self.core]
-
-    @property
-    def mean_rank(self) -> int:
-        """Spurious dimensions along which cell means shift: those two environments can show."""
-        shift = self.latent_mean[:, 1] - self.latent_mean[:, 0]
-        return int(np.linalg.matrix_rank(shift[:, self.spurious]))
-
-    @property
-    def coef(self) -> NDArray[np.float64]:
-        """Weights (1, d) of the best predictor that ignores the spurious subspace."""
-        gap = np.diff(self.latent_mean[:, 0, self.core], axis=0)
-        return gap / self.deviation[self.core] ** 2 @ self.core_basis.T
-
-    @property
-    def intercept(self) -> NDArray[np.float64]:
-        """Intercept (1,) of that predictor, for classes of equal size."""
-        return np.zeros(1)
-
-    @cached_property
-    def moments(self) -> Moments:
-        """Exact moments of every cell, with equal weights."""
-        covariance = self.mixing * self.deviation**2 @ self.mixing.T
-        mean = self.latent_mean @ self.mixing.T
-        return Moments.population(mean, covariance, classes=CLASSES, environments=ENVIRONMENTS)
-
-    def sample(
-        self, n_samples: ArrayLike, *, random_state: RandomState | Streams = None
-    ) -> EnvironmentData:
-        """Samples in random order, this many of each class (rows) and environment (columns)."""
-        rng, each = Streams.of(random_state).generator(), counts("n_samples", n_samples, (2, 2))
-        cell = rng.permutation(np.repeat(np.arange(4), each.flat))
-        Z = rng.standard_normal((len(cell), len(self.mixing)))
-        Z *= self.deviation
-        Z += self.latent_mean.reshape(4, -1)[cell]
-        y, environments = np.array(CLASSES)[cell // 2], np.array(ENVIRONMENTS)[cell % 2]
-        return EnvironmentData(Z @ self.mixing.T, y, environments, self)
 
 
 def make_waterbirds_like(
@@ -127,7 +64,8 @@ def make_waterbirds_like(
     -------
     Splits
         y is "landbird" or "waterbird", environments are "land" or "water". ``truth`` has the
-        ``spurious_basis``, the ``core_basis`` and the exact ``moments``, and samples more rows.
+        ``spurious_basis``, the exact ``moments``, and ``coef`` and ``intercept`` of the best
+        predictor that ignores the spurious subspace.
 
     Notes
     -----
@@ -149,28 +87,38 @@ def make_waterbirds_like(
     """
     d = check.integer("n_features", n_features, 3)
     streams = Streams.of(random_state)
-    deviation = np.arange(1.0, d + 1) ** -0.5
     rng = streams.generator(Use.SHARED)
     core, spurious = _positions(d, check.integer("n_spurious", n_spurious, 2), rng)
-    gap = check.number("core_distance", core_distance, 0) * _directions(len(core), 1, rng)[0] / 2
+    gap, sign = np.zeros(d), np.array([[-1.0], [1.0]])
+    gap[core] = check.number("core_distance", core_distance, 0) / 2
+    gap[core] *= _directions(len(core), 1, rng)[0]
     half = check.number("spurious_distance", spurious_distance, 0) / 2
     shared, specific = half * _directions(len(spurious), 2, rng)
     specific = check.number("class_specific", class_specific, 0) * specific
-    latent_mean = np.zeros((2, 2, d))
-    by_class, by_environment = np.array([-1.0, 1.0])[:, None, None], np.array([[-1.0], [1.0]])
-    latent_mean[:, :, core] = by_class * gap
-    latent_mean[:, :, spurious] = by_environment * (shared + by_class * specific)
-    truth = WaterbirdsLikeTruth(
-        mixing=mixing_matrix("orthogonal", d, streams.generator(Use.MIXING)),
-        deviation=deviation,
-        latent_mean=latent_mean * deviation,
-        core=core,
-        spurious=spurious,
+    invariant = np.setdiff1d(np.arange(d), spurious)
+    order = np.append(invariant, spurious)
+    truth = GaussianTruth(
+        # Latent features are standard normal: their deviations are part of the mixing.
+        mixing=mixing_matrix("orthogonal", d, streams.generator(Use.MIXING))[:, order]
+        * (1.0 + order) ** -0.5,
+        n_invariant=len(invariant),
+        class_priors=np.full(2, 0.5),
+        invariant_means=sign * gap[invariant],
+        spurious_means=np.stack([sign * (shared + s * specific) for s in (-1, 1)]),
+        sigma_invariant=1.0,
+        sigma_spurious=np.ones(2),
     )
     sizes = {"n_train": n_train, "n_validation": n_validation, "n_test": n_test}
-    each = [counts(name, value, (2, 2)) for name, value in sizes.items()]
-    draws = zip(each, SPLITS, strict=True)
-    return Splits(*(truth.sample(n, random_state=streams.child(use)) for n, use in draws))
+    parts = []
+    for use, (name, value) in zip(SPLITS, sizes.items(), strict=True):
+        rng, each = streams.generator(use), counts(name, value, (2, 2))
+        cell = rng.permutation(np.repeat(np.arange(4), each.flat))
+        k, e = cell // 2, cell % 2
+        Z = rng.standard_normal((len(cell), d))[:, order]
+        Z += np.hstack([truth.invariant_means[k], truth.spurious_means[k, e]])
+        y, environments = np.array(CLASSES)[k], np.array(ENVIRONMENTS)[e]
+        parts.append(EnvironmentData(truth.observed(Z), y, environments, truth))
+    return Splits(*parts)
 
 
 def _positions(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,8 @@ def open_archive(path: Path) -> Source:
     The columns of the array named X, or of the only two-dimensional one, are f0, f1, … or the names
     in an array "feature_names"; those of another array A are A_0, A_1, …
     """
+    if not is_zipfile(path):
+        raise TableError("this is not a .npz archive: save named arrays with numpy.savez")
     with np.load(path, allow_pickle=False) as archive:
         check_names(archive.files)
         size = sum(member.file_size for member in archive.zip.infolist())

@@ -169,7 +169,7 @@ def read_table(
         for role, name in roles.items():
             _check_labels(X, found.get(str(name)), role)
         if isinstance(X, np.ndarray) and not (stream and isinstance(X, np.memmap)):
-            _check_numbers(X, chosen)
+            check_numbers(X, chosen)
     y, environments = (found.get(str(name)) for name in (label, environment))
     if y is not None and (task == "regression" or (task == "auto" and looks_continuous(y))):
         y = _target(y, holder.path)
@@ -361,7 +361,7 @@ def _check_labels(X: Any, labels: NDArray | None, role: str) -> None:
         raise TableError(f"the label is missing in row {missing[0] + 1}{more}; drop such rows")
 
 
-def _check_numbers(X: NDArray, names: Sequence[str]) -> None:
+def check_numbers(X: NDArray, names: Sequence[str]) -> None:
     """Raise at the first number that is not finite or too large to be squared."""
     largest = _LARGEST[X.dtype]
     for rows, block in row_blocks(X):

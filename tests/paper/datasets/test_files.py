@@ -10,7 +10,7 @@ import threading
 import platformdirs
 import pytest
 
-from isrlearn.datasets import DataError
+from isrlearn.paper.datasets.files import DataError
 from isrlearn.paper.datasets import files
 from isrlearn.paper.datasets.files import Resource, content, folders
 

@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from isrlearn.datasets import DataError
+from isrlearn.paper.datasets.files import DataError
 from isrlearn.paper.datasets import load_celeba, load_multinli, load_waterbirds
 
 N_GROUP = 12

@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from isrlearn.datasets import DataError
+from isrlearn.paper.datasets.files import DataError
 from isrlearn.paper.datasets import (
     idx,
     load_fashion_on_photos,

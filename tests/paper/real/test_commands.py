@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from isrlearn.cli.app import run
-from isrlearn.datasets import EnvironmentData, Splits, make_waterbirds_like, save_features
+from isrlearn.datasets import EnvironmentData, Splits, make_waterbirds_like
+from isrlearn.io import save_features
 from isrlearn.paper.real import REAL, RealPlan, run_real
 from isrlearn.paper.real import run as module
 

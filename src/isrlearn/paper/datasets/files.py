@@ -11,11 +11,14 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from isrlearn.datasets import DataError
 from isrlearn.io.files import atomic_write
 
 VARIABLE = "ISRLEARN_DATA"
 _TIMEOUT = 60.0  # seconds without a byte after which a download is abandoned
+
+
+class DataError(ValueError):
+    """Files of a data set that are missing, damaged, or not in the expected layout."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets.data import DataError, EnvironmentData, Splits
-from isrlearn.paper.datasets.files import folders
+from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.paper.datasets.files import DataError, folders
 
 _DROP = "https://nlp.stanford.edu/data/dro/"
 _WATERBIRDS = (

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import DataError
 from isrlearn.datasets.parameters import choice
-from isrlearn.paper.datasets.files import Resource, content, decompressed
+from isrlearn.paper.datasets.files import DataError, Resource, content, decompressed
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 

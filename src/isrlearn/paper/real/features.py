@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.datasets import EnvironmentData, Splits, load_features
+from isrlearn.datasets import EnvironmentData, Splits
+from isrlearn.io.features import feature_arrays, load_features
 from isrlearn.paper.tables import write_files
 
 __all__ = [
@@ -90,13 +91,8 @@ def cached_features(
 
 def _packed(found: TrainedFeatures) -> bytes:
     """The contents of an .npz file."""
-    parts = (found.splits.train, found.splits.validation, found.splits.test)
-    arrays: dict[str, NDArray] = {
-        "X": np.concatenate([part.X for part in parts]).astype(np.float32),
-        "y": np.concatenate([part.y for part in parts]),
-        "environments": np.concatenate([part.environments for part in parts]),
-        "split": np.repeat([0, 1, 2], [len(part.y) for part in parts]),
-    }
+    arrays = feature_arrays(found.splits)
+    arrays["X"] = arrays["X"].astype(np.float32)
     if found.head is not None:
         arrays["coef"], arrays["intercept"] = found.head
     out = io.BytesIO()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from isrlearn.datasets import Splits, load_features
+from isrlearn.datasets import Splits
+from isrlearn.io import load_features
 from isrlearn.paper.datasets import load_celeba, load_multinli, load_waterbirds
 from isrlearn.paper.real.features import TrainedFeatures, mapped, trained_features
 from isrlearn.paper.real.methods import Rule
