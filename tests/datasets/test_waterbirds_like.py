@@ -45,11 +45,6 @@ def test_means_move_inside_the_spurious_subspace_alone(splits):
     np.testing.assert_allclose(core.T @ truth.spurious_basis, 0, atol=1e-12)
 
 
-def test_without_a_class_specific_part_the_shift_has_one_dimension():
-    truth = make_waterbirds_like(n_features=30, class_specific=0).train.truth
-    assert mean_subspace(truth.moments).rank == truth.mean_rank == 1
-
-
 def test_spectrum_of_the_covariance_is_a_power_law():
     moments = make_waterbirds_like(n_features=30).train.truth.moments
     values = np.linalg.eigvalsh(moments.covariance[1, 0])[::-1]
@@ -120,7 +115,7 @@ def test_a_seed_gives_one_data_set():
         ({"n_spurious": 21}, "among the 20 leading"),
         ({"n_train": (1, 2)}, r"n_train has shape \(2,\); it must have \(2, 2\)"),
         ({"n_test": ((1, 2), (3, -4))}, "integers, 0 or more"),
-        ({"core_distance": np.nan}, "core_distance"),
+        ({"spurious_distance": np.nan}, "spurious_distance"),
     ],
 )
 def test_mistakes_are_named(parameters, message):

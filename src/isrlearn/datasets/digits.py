@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number
+from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, number
 
 #: Red, green and blue of each paper. Most odd digits are on the first, most even on the second.
 PAPERS = {"yellow paper": (0.80, 0.75, 0.60), "blue paper": (0.60, 0.65, 0.80)}
+#: Standard deviations of the colour of a sheet, and of a pixel from its sheet.
+_SHEET_DEVIATION, _PIXEL_DEVIATION = 0.05, 0.02
+_ENDS = (1000, 1297)  # of the training and of the validation images
 _OWN_PAPER = {"even": 1, "odd": 0}  # position of the paper that agrees with each class
 
 
@@ -27,17 +30,14 @@ class PaperTruth:
 def load_digits_on_paper(
     *,
     correlation: float = 0.95,
-    n_train: int = 1000,
-    n_validation: int = 297,
-    jitter: float = 0.05,
-    noise: float = 0.02,
     random_state: RandomState = 0,
 ) -> Splits:
     """Odd and even digits on paper of two colours, where the colour misleads after training.
 
     The 1,797 images of 8 x 8 pixels that come with scikit-learn, white on coloured paper: each
-    channel of a pixel is ``image * (1 - b) + b``, where b is the colour of the sheet. The
-    environment is the paper. In training most odd digits are on the first paper and most even
+    channel of a pixel is ``image * (1 - b) + b``, where b is the colour of the sheet: it varies by
+    0.05 (standard deviation) between sheets and by 0.02 between pixels, clipped to [0, 1]. There
+    are 1,000 training, 297 validation and 500 test images. The environment is the paper. In training most odd digits are on the first paper and most even
     digits on the second, so a classifier can do well by the colour alone. In *validation and
     test* each class is on either paper equally often: all four groups are present, to choose a
     model by its worst group and to evaluate it.
@@ -46,15 +46,8 @@ def load_digits_on_paper(
     ----------
     correlation : float, default=0.95
         Share of the training images of each class on the paper of that class, in [0, 1].
-    n_train, n_validation : int, default=1000 and 297
-        Images in the two splits; the others, 500 by default, are the test split.
-    jitter : float, default=0.05
-        Standard deviation of the colour of a sheet, in each channel.
-    noise : float, default=0.02
-        Standard deviation of the paper's colour from pixel to pixel. With jitter and noise the
-        colour b is clipped to [0, 1], so pixels are in [0, 1] too.
     random_state : int, Generator or None, default=0
-        Source of the splits, papers, jitter and noise.
+        Source of the splits, the papers and their colours.
 
     Returns
     -------
@@ -83,24 +76,16 @@ def load_digits_on_paper(
 
     images, digits = load_digits(return_X_y=True)
     share = number("correlation", correlation, 0, 1)
-    sd_sheet, sd_pixel = number("jitter", jitter, 0), number("noise", noise, 0)
     names, colours = np.array(list(PAPERS)), np.array(list(PAPERS.values()))
-    n = integer("n_train", n_train, 1)
-    stop = n + integer("n_validation", n_validation, 0)
-    if stop >= len(digits):
-        raise ValueError(
-            f"n_train={n_train} and n_validation={n_validation} leave no test images; their sum "
-            f"must be below {len(digits)}."
-        )
     streams = Streams.of(random_state)
     order = streams.generator(Use.SHARED).permutation(len(digits))
     parts = []
-    for use, rows in zip(SPLITS, np.split(order, [n, stop]), strict=True):
+    for use, rows in zip(SPLITS, np.split(order, _ENDS), strict=True):
         rng = streams.generator(use)
         y = np.where(digits[rows] % 2, "odd", "even")
         sheet = _sheets(y, share if use is Use.TRAIN else 0.5, rng)
-        paper = colours[sheet] + sd_sheet * rng.standard_normal((len(rows), 3))
-        b = paper[:, None, :] + sd_pixel * rng.standard_normal((len(rows), 64, 3))
+        paper = colours[sheet] + _SHEET_DEVIATION * rng.standard_normal((len(rows), 3))
+        b = paper[:, None, :] + _PIXEL_DEVIATION * rng.standard_normal((len(rows), 64, 3))
         b = np.clip(b, 0.0, 1.0)
         X = (images[rows, :, None] / 16 * (1 - b) + b).reshape(len(rows), -1)
         parts.append(EnvironmentData(X, y, names[sheet], PaperTruth(digits[rows], paper)))

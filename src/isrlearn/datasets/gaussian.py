@@ -27,10 +27,8 @@ def make_gaussian_environments(
     n_classes: int = 2,
     n_invariant: int = 5,
     n_spurious: int = 5,
-    mixing: str | ArrayLike | None = None,
-    symmetric: bool | None = None,
+    mixing: str = "identity",
     class_priors: ArrayLike | None = None,
-    invariant_means: ArrayLike | None = None,
     spurious_means: ArrayLike | None = None,
     sigma_invariant: float = 1.0,
     sigma_spurious: float | ArrayLike | None = None,
@@ -47,22 +45,18 @@ def make_gaussian_environments(
         Number of environments, E, named 0, 1, …, E - 1. Adding an environment leaves the
         parameters and samples of the others unchanged.
     n_classes : int, default=2
-        Number of classes, K, named 0, 1, …, K - 1. Not used for regression.
+        Number of classes, K, named 0, 1, …, K - 1. Two classes have the means ``+mu`` (class 1)
+        and ``-mu`` (class 0), the paper's binary model; more have means of their own. Not used for
+        regression.
     n_invariant, n_spurious : int, default=5
         Dimensions d_c and d_s of the latent features.
-    mixing : {"identity", "orthogonal", "random"} or array-like of shape (d, d), optional
-        R, the identity by default. "random" is not orthogonal; its condition number is at most 10.
-    symmetric : bool, optional
-        Two classes with means ``+mu`` (class 1) and ``-mu`` (class 0), the paper's binary
-        model, instead of a separate mean for each. Default: True if there are two classes.
+    mixing : {"identity", "orthogonal", "random"}, default="identity"
+        R. "random" is not orthogonal; its condition number is at most 10.
     class_priors : array-like of shape (K,), optional
         Probabilities of the classes, equal by default.
-    invariant_means : array-like, optional
-        mu_c, (d_c,), when symmetric or for regression; otherwise one row per class, (K, d_c).
-        Standard normal by default.
     spurious_means : array-like, optional
-        mu_e, (E, d_s), when symmetric; otherwise (K, E, d_s). For regression the offsets b_e,
-        (E, d_s). Standard normal by default.
+        mu_e, (E, d_s), of two classes; (K, E, d_s) of more. For regression the offsets b_e,
+        (E, d_s). Standard normal by default, as the invariant means are.
     sigma_invariant : float, default=1.0
         Standard deviation of the invariant features.
     sigma_spurious : float or array-like of shape (E,), optional
@@ -100,27 +94,22 @@ def make_gaussian_environments(
     sigma = check.number("sigma_invariant", sigma_invariant, 0, above=True)
     R = mixing_matrix(mixing, d_c + d_s, streams.generator(Use.MIXING))
     regression = check.choice("task", task, {"classification": False, "regression": True})
-    if symmetric and K != 2:
-        raise ValueError(
-            f"symmetric=True is the model of two classes, and n_classes={K}; leave symmetric out."
-        )
-    paired = not regression and (K == 2 if symmetric is None else symmetric)
-    classes = () if regression or paired else (K,)
+    classes = () if regression or K == 2 else (K,)
 
     def rngs(of: int) -> list[np.random.Generator]:
         """A generator of this parameter for every environment."""
         return [streams.generator(Use.ENVIRONMENT, e, of) for e in range(E)]
 
-    if invariant_means is None:
-        invariant_means = streams.generator(Use.SHARED, _MEANS).standard_normal((*classes, d_c))
+    mu_c = streams.generator(Use.SHARED, _MEANS).standard_normal((*classes, d_c))
     if spurious_means is None:
         spurious_means = np.stack([g.standard_normal((*classes, d_s)) for g in rngs(_MEANS)], -2)
-    mu_c = check.numbers("invariant_means", invariant_means, (*classes, d_c))
     mu_e = check.numbers("spurious_means", spurious_means, (*classes, E, d_s))
     shared: dict[str, Any] = {"mixing": R, "n_invariant": d_c, "sigma_invariant": sigma}
     truth: LinearTruth
     if regression:
-        _refuse(symmetric=symmetric, class_priors=class_priors, sigma_spurious=sigma_spurious)
+        for name, value in (("class_priors", class_priors), ("sigma_spurious", sigma_spurious)):
+            if value is not None:
+                raise ValueError(f"{name} does not apply to task='regression'; leave it out.")
         rng = streams.generator(Use.SHARED, _MAPS)
         truth = RegressionTruth(
             **shared,
@@ -135,8 +124,8 @@ def make_gaussian_environments(
         truth = GaussianTruth(
             **shared,
             class_priors=_priors(class_priors, K),
-            invariant_means=np.stack([-mu_c, mu_c]) if paired else mu_c,
-            spurious_means=np.stack([-mu_e, mu_e]) if paired else mu_e,
+            invariant_means=mu_c if classes else np.stack([-mu_c, mu_c]),
+            spurious_means=mu_e if classes else np.stack([-mu_e, mu_e]),
             sigma_spurious=_sigmas(sigma_spurious, sigma, rngs(_SIGMAS)),
         )
     return truth.sample(n_samples, random_state=streams.child(Use.TRAIN))
@@ -158,10 +147,3 @@ def _sigmas(given: Any, sigma: float, rngs: list[np.random.Generator]) -> NDArra
         return sigma * np.array([rng.uniform(*_SIGMA_RANGE) for rng in rngs])
     each = np.full(len(rngs), given) if np.ndim(given) == 0 else given
     return check.numbers("sigma_spurious", each, (len(rngs),), 0, above=True)
-
-
-def _refuse(**given: object) -> None:
-    """Raise an error if parameters of classification were given for regression."""
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name}={value!r} does not apply to task='regression'; leave it out.")

@@ -123,19 +123,10 @@ class Streams:
         return np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=path))
 
 
-def mixing_matrix(
-    mixing: str | ArrayLike | None, d: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """The matrix R, (d, d), from latent to observed features: a named kind, or the caller's own."""
-    if mixing is None or isinstance(mixing, str):
-        kinds = {"identity": lambda *_: np.eye(d), "orthogonal": _orthogonal, "random": _random}
-        return choice("mixing", mixing or "identity", kinds)(d, rng)
-    R = numbers("mixing", mixing, (d, d))
-    if np.linalg.matrix_rank(R) < d:
-        raise ValueError(
-            f"mixing has rank {np.linalg.matrix_rank(R)}; it must be invertible, of rank {d}."
-        )
-    return R
+def mixing_matrix(kind: str, d: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """The matrix R, (d, d), from latent to observed features."""
+    kinds = {"identity": lambda *_: np.eye(d), "orthogonal": _orthogonal, "random": _random}
+    return choice("mixing", kind, kinds)(d, rng)
 
 
 def _orthogonal(d: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -19,15 +19,15 @@ _VALIDATION = ((467, 466), (133, 133))
 _TEST = ((2255, 2255), (642, 642))
 #: Directions in which the classes differ; leading directions among which the spurious ones are.
 _N_CORE, _SPAN = 20, 20
+#: Deviations between the classes; size of the class-specific shift relative to the shared one.
+_CORE_DISTANCE, _CLASS_SPECIFIC = 3.75, 0.3
 
 
 def make_waterbirds_like(
     *,
     n_features: int = 512,
     n_spurious: int = 5,
-    core_distance: float = 3.75,
     spurious_distance: float = 3.5,
-    class_specific: float = 0.3,
     n_train: ArrayLike = _TRAIN,
     n_validation: ArrayLike = _VALIDATION,
     n_test: ArrayLike = _TEST,
@@ -46,14 +46,10 @@ def make_waterbirds_like(
     n_spurious : int, default=5
         Dimensions of the spurious subspace, 2 or more. Two environments and two classes show two
         of them.
-    core_distance : float, default=3.75
-        Distance between the classes in standard deviations inside a cell. The accuracy of a
-        predictor that ignores the background is at most Φ(core_distance / 2), 0.970.
     spurious_distance : float, default=3.5
-        Distance between the environments in the same units, averaged over the classes.
-    class_specific : float, default=0.3
-        Size of an additional shift in another spurious direction, with opposite signs for the
-        classes, as a share of `spurious_distance`.
+        Distance between the environments in standard deviations inside a cell, averaged over the
+        classes. Its three tenths are the size of an additional shift in another spurious
+        direction, with opposite signs for the classes.
     n_train, n_validation, n_test : array-like of shape (2, 2)
         Rows of each class (landbird, waterbird) and environment (land, water), by default those
         of Waterbirds; 56 waterbirds are on land in training.
@@ -69,7 +65,8 @@ def make_waterbirds_like(
 
     Notes
     -----
-    The j-th largest variance inside a cell is 1/j. The spurious directions are among the 20 leading
+    The classes are 3.75 standard deviations apart: the accuracy of a predictor that ignores the
+    background is at most Φ(3.75 / 2), 0.970. The j-th largest variance inside a cell is 1/j. The spurious directions are among the 20 leading
     ones; the 20 core directions are anywhere, the j-th with a probability that falls as 1/j. These
     constants were chosen by hand so that the worst-group accuracy of logistic regression is about
     0.75, and 0.94 after removing the spurious subspace. The simulation can show how methods
@@ -90,11 +87,10 @@ def make_waterbirds_like(
     rng = streams.generator(Use.SHARED)
     core, spurious = _positions(d, check.integer("n_spurious", n_spurious, 2), rng)
     gap, sign = np.zeros(d), np.array([[-1.0], [1.0]])
-    gap[core] = check.number("core_distance", core_distance, 0) / 2
-    gap[core] *= _directions(len(core), 1, rng)[0]
+    gap[core] = _CORE_DISTANCE / 2 * _directions(len(core), 1, rng)[0]
     half = check.number("spurious_distance", spurious_distance, 0) / 2
     shared, specific = half * _directions(len(spurious), 2, rng)
-    specific = check.number("class_specific", class_specific, 0) * specific
+    specific *= _CLASS_SPECIFIC
     invariant = np.setdiff1d(np.arange(d), spurious)
     order = np.append(invariant, spurious)
     truth = GaussianTruth(

@@ -10,9 +10,8 @@ import threading
 import platformdirs
 import pytest
 
-from isrlearn.paper.datasets.files import DataError
 from isrlearn.paper.datasets import files
-from isrlearn.paper.datasets.files import Resource, content, folders
+from isrlearn.paper.datasets.files import DataError, Resource, content, folders
 
 BODY = b"the content of a data set " * 1000
 

@@ -8,8 +8,8 @@ import shutil
 import numpy as np
 import pytest
 
-from isrlearn.paper.datasets.files import DataError
 from isrlearn.paper.datasets import load_celeba, load_multinli, load_waterbirds
+from isrlearn.paper.datasets.files import DataError
 
 N_GROUP = 12
 

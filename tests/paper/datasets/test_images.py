@@ -10,7 +10,6 @@ import struct
 import numpy as np
 import pytest
 
-from isrlearn.paper.datasets.files import DataError
 from isrlearn.paper.datasets import (
     idx,
     load_fashion_on_photos,
@@ -20,7 +19,7 @@ from isrlearn.paper.datasets import (
     read_idx,
 )
 from isrlearn.paper.datasets.coloured import COLOURS, rotated
-from isrlearn.paper.datasets.files import Resource
+from isrlearn.paper.datasets.files import DataError, Resource
 
 REAL = pytest.mark.skipif("ISRLEARN_DATA" not in os.environ, reason="ISRLEARN_DATA is not set")
 CODE = {"u1": 8, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
