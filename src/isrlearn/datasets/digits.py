@@ -37,10 +37,11 @@ def load_digits_on_paper(
     The 1,797 images of 8 x 8 pixels that come with scikit-learn, white on coloured paper: each
     channel of a pixel is ``image * (1 - b) + b``, where b is the colour of the sheet: it varies by
     0.05 (standard deviation) between sheets and by 0.02 between pixels, clipped to [0, 1]. There
-    are 1,000 training, 297 validation and 500 test images. The environment is the paper. In training most odd digits are on the first paper and most even
-    digits on the second, so a classifier can do well by the colour alone. In *validation and
-    test* each class is on either paper equally often: all four groups are present, to choose a
-    model by its worst group and to evaluate it.
+    are 1,000 training, 297 validation and 500 test images. The environment is the paper. In
+    training most odd digits are on the first paper and most even digits on the second, so a
+    classifier can do well by the colour alone. In *validation and test* each class is on either
+    paper equally often: all four groups are present, to choose a model by its worst group and to
+    evaluate it.
 
     Parameters
     ----------

@@ -66,11 +66,12 @@ def make_waterbirds_like(
     Notes
     -----
     The classes are 3.75 standard deviations apart: the accuracy of a predictor that ignores the
-    background is at most Φ(3.75 / 2), 0.970. The j-th largest variance inside a cell is 1/j. The spurious directions are among the 20 leading
-    ones; the 20 core directions are anywhere, the j-th with a probability that falls as 1/j. These
-    constants were chosen by hand so that the worst-group accuracy of logistic regression is about
-    0.75, and 0.94 after removing the spurious subspace. The simulation can show how methods
-    compare; it cannot show how large a shortcut is in practice.
+    background is at most Φ(3.75 / 2), 0.970. The j-th largest variance inside a cell is 1/j. The
+    spurious directions are among the 20 leading ones; the 20 core directions are anywhere, the j-th
+    with a probability that falls as 1/j. These constants were chosen by hand so that the
+    worst-group accuracy of logistic regression is about 0.75, and 0.94 after removing the spurious
+    subspace. The simulation can show how methods compare; it cannot show how large a shortcut is in
+    practice.
 
     Examples
     --------
