@@ -136,7 +136,7 @@ def table_like(
 
 def with_labels_like(table: Table, y: Any, environments: Any) -> Table:
     """A table whose labels and environments are text or integers, as those of other rows are."""
-    from isrlearn.io.tables import labels_like
+    from isrlearn.io.labels import labels_like
 
     _, own, found = data_of(table)
     y = own if own.dtype.kind == "f" else labels_like(own, y)
@@ -233,7 +233,7 @@ def check_tables(task: str, *tables: Table | None) -> None:
     """Raise unless the labels and environments of the tables suit the task."""
     from isrlearn.core.labels import encode
     from isrlearn.io import TableError
-    from isrlearn.io.tables import looks_continuous
+    from isrlearn.io.labels import looks_continuous
 
     for table in filter(None, tables):
         _, y, environments = data_of(table)

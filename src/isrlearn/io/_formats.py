@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.engine.rows import ArrayRows
-from isrlearn.io._labels import as_labels, is_float, parsed_labels, unescaped
 from isrlearn.io.errors import TableError, listed, optional, reading, shown
+from isrlearn.io.labels import as_labels, is_float, parsed_labels, unescaped
 
 MEGABYTE = 1 << 20
 #: Names that data frames give to the columns of their index, which are not features.

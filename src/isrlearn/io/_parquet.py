@@ -19,8 +19,8 @@ from isrlearn.io._formats import (
     column_owners,
     numbered,
 )
-from isrlearn.io._labels import label_array
 from isrlearn.io.errors import TableError, optional, reading, shown
+from isrlearn.io.labels import label_array
 
 #: Limit on what a damaged footer can make the parser allocate.
 _THRIFT_LIMIT = 1 << 26

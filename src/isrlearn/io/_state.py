@@ -22,8 +22,8 @@ from isrlearn.estimators import (
     ISRRegressorCV,
     ISRTransformer,
 )
-from isrlearn.io._labels import label_array
 from isrlearn.io.errors import ModelFileError, TableError, listed, shown
+from isrlearn.io.labels import label_array
 
 Arrays = dict[str, NDArray]
 ESTIMATORS = {kind.__name__: kind for kind in (ISRClassifier, ISRRegressor, ISRTransformer)}

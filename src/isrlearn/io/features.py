@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.datasets import EnvironmentData, Splits
+from isrlearn.io._columns import check_numbers
 from isrlearn.io.errors import TableError, listed, reading
 from isrlearn.io.files import atomic_write
-from isrlearn.io.tables import check_numbers, open_table
+from isrlearn.io.tables import open_table
 
 _FEATURES = ("X", "features", "embeddings")
 _LABELS = ("y", "labels", "label")

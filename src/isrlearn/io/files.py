@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.io._formats import PREDICTION
-from isrlearn.io._labels import escaped
 from isrlearn.io._parquet import pyarrow
 from isrlearn.io.errors import OutputError, TableError
+from isrlearn.io.labels import escaped
 from isrlearn.io.tables import open_table
 
 Columns = Mapping[str, NDArray]  # of the same length; numbers or text

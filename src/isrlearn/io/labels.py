@@ -1,20 +1,24 @@
-"""Labels and environments from the columns of a table: what is read is what is written back."""
+"""Labels and environments of a table: what is read is what is written back."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isrlearn.core.labels import encode
 from isrlearn.io.errors import TableError, shown
 
 #: Most bytes of the names of classes, and of one label per row, if all were as long as the longest:
 #: arrays of text, such as predictions, are stored like that.
 _NAMES_BYTES, _ROWS_BYTES = 16 << 20, 1 << 30
+#: More texts than these that are numbers with fractions are not classes.
+_MOST_CLASSES = 20
 #: Characters that begin a formula in a spreadsheet; an apostrophe before one makes it text.
 _FORMULA = tuple("=+-@\t\r")
 _INTEGER = re.compile("-?[1-9][0-9]{0,18}|0")
@@ -55,13 +59,6 @@ def parsed_labels(texts: Iterable[str], codes: NDArray, name: str) -> NDArray:
 
     A text is an integer only if it is written as Python writes it ("7", not "007"), so that
     different labels stay different. A blank text is a missing label.
-
-    Examples
-    --------
-    >>> def labels(*texts):
-    ...     return parsed_labels(texts, np.array([0, 1, 0]), "y").tolist()
-    >>> labels("1", "2"), labels("007", "7"), labels("1.1", "1.10"), labels("1", "")
-    ([1, 2, 1], ['007', '7', '007'], ['1.1', '1.10', '1.1'], [1, None, 1])
     """
     known = [text if text.strip() else None for text in texts]
     integers = all(text is None or is_integer(text) for text in known)
@@ -92,13 +89,7 @@ def _check_texts(n_texts: int, n_rows: int, longest: int, name: str) -> None:
 
 
 def escaped(text: str) -> str:
-    """A text for a cell of a spreadsheet, which would evaluate it if it looked like a formula.
-
-    Examples
-    --------
-    >>> [escaped(text) for text in ("=1+1", "-1.5", "'=1", "it's")], unescaped("'=1+1")
-    (["'=1+1", '-1.5', "''=1", "it's"], '=1+1')
-    """
+    """A text for a cell of a spreadsheet, which would evaluate it if it looked like a formula."""
     formula = text.lstrip("'").startswith(_FORMULA) and not is_float(text)
     return f"'{text}" if formula else text
 
@@ -121,3 +112,35 @@ def is_float(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text  # Python would read 1_000 as a thousand
+
+
+def looks_continuous(labels: NDArray) -> bool:
+    """Whether labels are numbers with fractions: of more than 20 values, if they are text."""
+    names = encode(labels)[0]
+    if names.dtype.kind == "U":
+        if len(names) <= _MOST_CLASSES or not all(map(is_float, names.tolist())):
+            return False
+        names = names.astype(float)
+    return names.dtype.kind == "f" and bool((names != np.round(names)).any())
+
+
+def labels_like(labels: NDArray, others: NDArray) -> NDArray:
+    """Labels as text or integers, whichever the same labels of other rows are.
+
+    One table may have the classes 007 and 7, which are text, and the next only 7, an integer.
+    """
+    (names, codes), known = encode(labels), encode(others)[0]
+    found: list[Any] = [*map(str, names.tolist())]
+    if names.dtype.kind == known.dtype.kind or not {*found} & {*map(str, known.tolist())}:
+        return labels
+    if known.dtype.kind == "i" and all(map(is_integer, found)):
+        found = [*map(int, found)]
+    return label_array([*found, *([None] if (codes < 0).any() else [])], codes, "labels")
+
+
+def as_numbers(labels: NDArray, path: Path) -> NDArray:
+    """Labels as finite numbers."""
+    for value in encode(labels)[0].tolist():
+        if not is_float(str(value)) or not np.isfinite(float(value)):
+            raise TableError(f"{path}: a regression needs numbers as labels; got {shown(value)}")
+    return labels if labels.dtype.kind in "biuf" else labels.astype(float)

@@ -1,0 +1,162 @@
+"""The feature columns of a table: chosen by name, pattern or range, and examined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from isrlearn.core.labels import encode
+from isrlearn.engine import row_blocks
+from isrlearn.io._formats import Source
+from isrlearn.io.errors import TableError, listed, shown, suggestion
+
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", flags=re.DOTALL)
+#: Largest magnitudes whose squares (and, in float64, fourth powers) can still be summed.
+_LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e60}
+#: Fewest rows of a table that is examined, and rows by which most features are ruled out.
+_FEWEST, _FIRST = 10, 1000
+#: Largest probability that separation by chance may have, over all features.
+_CHANCE = 1e-3
+_MOST_EXTREMES = 10_000_000
+
+
+def chosen_features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> list[str]:
+    """Names of the feature columns; those reserved are the label and the environment."""
+    if wanted is None:
+        if not source.features:
+            raise TableError(f"choose the array that holds the features: {listed(source.groups)}")
+        skipped = {*reserved, *source.index}
+        chosen = [name for name in source.features if name not in skipped]
+    elif isinstance(wanted, str):
+        # A name may contain a comma.
+        tokens = [wanted] if wanted in source.columns else map(str.strip, wanted.split(","))
+        found = chain(*(_expanded(source, token, reserved) for token in tokens if token))
+        chosen = list(dict.fromkeys(found))
+    elif reserved and reserved[0] in wanted:
+        raise TableError(f"the label {shown(reserved[0])} cannot be a feature")
+    else:
+        chosen = required(source, wanted, "feature")
+    if not chosen:
+        raise TableError(f"no feature column is left; the columns are {listed(source.columns)}")
+    return chosen
+
+
+def required(source: Source, names: Sequence[str], role: str) -> list[str]:
+    """The names, if the table has all of them."""
+    there = set(source.columns)
+    missing = [name for name in names if name not in there]
+    if missing:
+        more = f" (and {len(missing) - 1} more of the {len(names)})" if len(missing) > 1 else ""
+        hint = suggestion(missing[0], source.columns)
+        raise TableError(f"there is no {role} column {shown(missing[0])}{more}{hint}")
+    return list(names)
+
+
+def _expanded(source: Source, token: str, reserved: Sequence[str | None]) -> list[str]:
+    """Columns of a name, group, pattern or range; the last three skip reserved columns."""
+    columns = source.columns
+    if token in reserved:
+        raise TableError(f"{shown(token)} is the label or the environment, not a feature")
+    if token in source.groups and token not in columns:
+        names: Sequence[str] = source.groups[token]
+    elif token not in columns and any(c in token for c in "*?["):
+        names = [name for name in columns if fnmatchcase(name, token)]
+        if not names:
+            raise TableError(f"no column matches {shown(token)}; there are {listed(columns)}")
+    elif token not in columns and ":" in token:
+        names = _range(source, *token.split(":", 1))
+    else:
+        names = required(source, [token], "feature")
+    skipped = {*reserved, *source.index} - {token}
+    return [name for name in names if name not in skipped]
+
+
+def _range(source: Source, first: str, last: str) -> Sequence[str]:
+    """Columns from first to last: by number if only a number differs, else by position."""
+    required(source, [first, last], "feature")
+    columns, a, b = source.columns, _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
+    names: Sequence[str] = columns[columns.index(first) : columns.index(last) + 1]
+    if a and b and a[1] == b[1]:
+        # Numbers in the file's own names must not make this loop longer than its columns.
+        numbers = range(int(a[2]), min(int(b[2]), int(a[2]) + len(columns)) + 1)
+        names = [f"{a[1]}{i:0{len(a[2])}}" for i in numbers]
+    if not names:
+        raise TableError(f"the range {shown(f'{first}:{last}')} runs backwards")
+    return required(source, names, "feature")
+
+
+def check_numbers(X: NDArray, names: Sequence[str]) -> None:
+    """Raise at the first number that is not finite or too large to be squared."""
+    largest = _LARGEST[X.dtype]
+    for rows, block in row_blocks(X):
+        # NaN fails both comparisons.
+        if block.max() <= largest and block.min() >= -largest:
+            continue
+        row, i = np.argwhere(~(np.abs(block) <= largest))[0]
+        value = block[row, i]
+        what = "is missing (NaN)" if np.isnan(value) else f"is {value:g}"
+        limit = f"; numbers of type {X.dtype} can be used up to {largest:g}"
+        raise TableError(
+            f"column {shown(names[i])} {what} in row {rows.start + row + 1}"
+            f"{limit if np.isfinite(value) else ''}"
+        )
+
+
+def suspects(
+    X: NDArray, names: Sequence[str], y: NDArray | None, environments: NDArray | None
+) -> list[str]:
+    """Sentences about features that look like row numbers, or that separate groups perfectly."""
+    found = []
+    first = X[:_FIRST]
+    whole = np.flatnonzero((first == np.rint(first)).all(axis=0))
+    if numbers := [names[i] for i in whole if _counts_rows(X[:, i])]:
+        looks = "these features look like row numbers, ids or dates"
+        found.append(f"{looks}: {listed(numbers)}; leave them out if they are")
+    for what, values in {"labels": y, "environments": environments}.items():
+        if copies := [names[i] for i in _separating(X, values)]:
+            separates = f"each of these features alone separates the {what}"
+            found.append(f"{separates}: {listed(copies)}; leave them out if they are copies")
+    return found
+
+
+def _counts_rows(column: NDArray) -> bool:
+    """Whether a column holds different whole numbers, in order or without gaps."""
+    n, steps = len(column), np.diff(column)
+    if n < _FEWEST or (column != np.rint(column)).any():
+        return False
+    ordered = (steps > 0).all() or (steps < 0).all()
+    return bool(ordered or (np.ptp(column) == n - 1 and len(np.unique(column)) == n))
+
+
+def _separating(X: NDArray, labels: NDArray | None) -> NDArray[np.intp]:
+    """Features whose values in each group do not overlap with those in any other."""
+    none = np.zeros(0, dtype=np.intp)
+    if labels is None:
+        return none
+    groups, codes = encode(labels)
+    K, d = len(groups), X.shape[1]
+    sizes = np.bincount(codes[codes >= 0], minlength=K)
+    # Ranks in random order keep K groups together with probability K! ∏ n_k! / n!.
+    chance = gammaln(K + 1) + gammaln(sizes + 1).sum() - gammaln(sizes.sum() + 1) + np.log(d)
+    if K < 2 or chance > np.log(_CHANCE) or K * d > _MOST_EXTREMES:
+        return none
+    low, high, left = np.full((K, d), np.inf), np.full((K, d), -np.inf), np.arange(d)
+    for rows, block in row_blocks(X):
+        for k in np.unique(codes[rows]):
+            if k >= 0:
+                own = block[codes[rows] == k][:, left]
+                low[k, left] = np.minimum(low[k, left], own.min(axis=0))
+                high[k, left] = np.maximum(high[k, left], own.max(axis=0))
+        order = np.argsort(low[:, left], axis=0)
+        ends, starts = (np.take_along_axis(a[:, left], order, 0) for a in (high, low))
+        left = left[(ends[:-1] < starts[1:]).all(axis=0)]
+        if not len(left):
+            break
+    return left
