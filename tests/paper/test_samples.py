@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.cli.page import sample_page
 from isrlearn.datasets import EnvironmentData, Splits, make_gaussian_environments
 from isrlearn.paper.datasets import load_waterbirds
+from isrlearn.paper.samples import sample_page
 
 pytest.importorskip("matplotlib")
 

@@ -221,10 +221,10 @@ class TestPage:
         code = html.unescape(
             re.search(r'aria-label="Python">(.*?)</pre>', digits_report.html(), re.S).group(1)
         )
-        from isrlearn.cli.datasets import write_dataset
+        from isrlearn.cli.app import run
 
         monkeypatch.chdir(tmp_path)
-        write_dataset("digits-on-paper", tmp_path / "digits", kind="csv")
+        assert run(["datasets", "write", "digits-on-paper", "--out", "digits"]) == 0
         names: dict = {}
         exec(code, names)
         np.testing.assert_allclose(

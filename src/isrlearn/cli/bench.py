@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click import Choice, IntRange, option
 
-from isrlearn.cli.console import Group, Result, say, working
+from isrlearn.cli.console import Group, Result, say, table, working
 from isrlearn.cli.tables import FOLDER, Output, forced, options
 
 #: Options that change where a result goes or how fast it arrives, but not the result.
@@ -173,8 +173,7 @@ def _add(
             first, n = result.failures[0], len(result.failures)
             where = f"{first.key.method} on {first.key.dataset}, seed {first.key.seed}"
             say(f"isr: {n} cells failed; first {where}: {first.message}")
-        tables = [table.rich() for table in result.tables()]
-        return result.to_dict(), tables, int(bool(result.failures))
+        return result.to_dict(), _shown(result.tables()), int(bool(result.failures))
 
     callback.__doc__ = f"{summary}\n\nExample: isr bench {name} {example}"
     text = f"Folder to write to. [default: isr-bench/{name}]"
@@ -210,6 +209,11 @@ def _command_line() -> str:
     return " ".join(words)
 
 
+def _shown(tables: Iterable[Any]) -> list[Any]:
+    """Tables of the paper as text for the terminal."""
+    return [table(each.title, each.columns, each.rows) for each in tables]
+
+
 @bench.command()
 @option("--spurious", callback=_numbers, default="1:8", help="Spurious dimensions.")
 @option("--classes", callback=_numbers, default="2:7", help="Numbers of classes.")
@@ -229,7 +233,7 @@ def theory(
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)
     if out is not None:
         measured.write_complexity(found, out, _command_line(), n_repeats=repeats)
-    return [asdict(each) for each in found], [measured.complexity_table(found).rich()]
+    return [asdict(each) for each in found], _shown([measured.complexity_table(found)])
 
 
 _add(_synthetic, COMPARED, "linear-unit-tests", "--seeds 5", "Errors on Example-2, 2s, 3 to 3s'.")

@@ -29,14 +29,6 @@ class Dataset:
     folder: bool = False  # whether the user downloads it; `make` then takes the folder
     title: str = ""
 
-    @property
-    def record(self) -> dict[str, str]:
-        """What it is in a line, its task, and where the samples come from."""
-        summary = self.title or str(self.make.__doc__).partition("\n")[0]
-        source = "public files" if self.files else "isrlearn"
-        source = "a folder you download" if self.folder else source
-        return {"task": self.task, "summary": summary, "source": source}
-
 
 @cache
 def catalogue() -> dict[str, Dataset]:
@@ -85,7 +77,12 @@ def list_datasets() -> Result:
 
     Example: isr datasets list
     """
-    record = [{"name": name, **entry.record} for name, entry in catalogue().items()]
+    record = []
+    for name, entry in catalogue().items():
+        source = "public files" if entry.files else "isrlearn"
+        source = "a folder you download" if entry.folder else source
+        summary = entry.title or str(entry.make.__doc__).partition("\n")[0]
+        record.append({"name": name, "task": entry.task, "summary": summary, "source": source})
     rows = [list(entry.values()) for entry in record]
     return record, [table("Data sets", list(record[0]), rows, n_left=4)]
 
@@ -102,31 +99,6 @@ def write(name: str, out: Path, kind: str, seed: int) -> Result:
 
     Example: isr datasets write digits-on-paper --out digits --format csv
     """
-    with working(f"Writing {name}"):
-        paths = write_dataset(name, out, kind=kind, seed=seed, force=forced())
-    record = {part: str(path) for part, path in paths.items()}
-    return record, [f"{name} is in {', '.join(record.values())}."]
-
-
-def write_dataset(
-    name: str, folder: Path, *, kind: str = "csv", seed: int = 0, force: bool = False
-) -> dict[str, Path]:
-    """Paths of the training, validation and test tables of a data set, now written.
-
-    Existing tables are replaced only with `force`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from isrlearn.cli.datasets import write_dataset
-    >>> from isrlearn.io import read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     paths = write_dataset("digits-on-paper", Path(folder), kind="npz")
-    ...     table = read_table(paths["train"], label="label", environment="environment")
-    >>> table.X.shape
-    (1000, 192)
-    """
     import numpy as np
 
     from isrlearn.io import write_columns
@@ -134,28 +106,30 @@ def write_dataset(
 
     entry = dataset(name)
     if entry.folder:
-        raise ValueError(
+        raise click.UsageError(
             f"{name} is a folder of images or tokens, not a table; extract features into a .npz "
             "file first (see the guide's page on embeddings)"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {part: folder / f"{part}.{kind}" for part in ("train", "validation", "test")}
+    out.mkdir(parents=True, exist_ok=True)
+    paths = {part: out / f"{part}.{kind}" for part in ("train", "validation", "test")}
     for path in paths.values():
-        check_output(path, force=force)
-        check_output(path.with_suffix(".labels.csv"), force=force or kind != "npy")
-    splits = entry.make(random_state=seed)
-    for part, path in paths.items():
-        data = getattr(splits, part)
-        X = data.X.reshape(len(data.X), -1)  # images become one column per pixel
-        labels = {"label": data.y, "environment": data.environments}
-        if kind == "npy":
-            with atomic_write(path) as file:
-                np.save(file, X)
-            write_columns(path.with_suffix(".labels.csv"), labels)
-        else:
-            named = {f"f{i}": column for i, column in enumerate(X.T)}
-            write_columns(path, ({"X": X} if kind == "npz" else named) | labels)
-    return paths
+        check_output(path, force=forced())
+        check_output(path.with_suffix(".labels.csv"), force=forced() or kind != "npy")
+    with working(f"Writing {name}"):
+        splits = entry.make(random_state=seed)
+        for part, path in paths.items():
+            data = getattr(splits, part)
+            X = data.X.reshape(len(data.X), -1)  # images become one column per pixel
+            labels = {"label": data.y, "environment": data.environments}
+            if kind == "npy":
+                with atomic_write(path) as file:
+                    np.save(file, X)
+                write_columns(path.with_suffix(".labels.csv"), labels)
+            else:
+                named = {f"f{i}": column for i, column in enumerate(X.T)}
+                write_columns(path, ({"X": X} if kind == "npz" else named) | labels)
+    record = {part: str(path) for part, path in paths.items()}
+    return record, [f"{name} is in {', '.join(record.values())}."]
 
 
 @datasets.command()
@@ -193,8 +167,8 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int) -> R
 
     Example: isr datasets show mc-cmnist --out mc-cmnist.png
     """
-    from isrlearn.cli.page import sample_page
     from isrlearn.io.files import atomic_write, check_output
+    from isrlearn.paper.samples import sample_page
 
     entry, path = dataset(name), out or Path(f"{name}.png")
     check_output(path, force=forced())

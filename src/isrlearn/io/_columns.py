@@ -110,7 +110,7 @@ def check_numbers(X: NDArray, names: Sequence[str]) -> None:
 
 
 def suspects(
-    X: NDArray, names: Sequence[str], y: NDArray | None, environments: NDArray | None
+    X: NDArray, names: tuple[str, ...], y: NDArray | None, environments: NDArray | None
 ) -> list[str]:
     """Sentences about features that look like row numbers, or that separate groups perfectly."""
     found = []

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from isrlearn.io.errors import optional
 from isrlearn.paper.summary import Summary
 
 if TYPE_CHECKING:
@@ -46,27 +47,9 @@ _LABELS_STYLES = {"worst group": ("-", "o"), "average": ("--", "s")}
 
 
 def require_matplotlib() -> tuple[Any, Any]:
-    """Matplotlib's Figure and rc_context, which leave the user's backend and settings alone.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib, of the extra ``plot``, is not installed.
-
-    Examples
-    --------
-    >>> require_matplotlib()[0].__name__
-    'Figure'
-    """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "figures need matplotlib, which is not installed: pip install 'isrlearn[plot]', or run "
-            "without figures"
-        ) from error
-    return Figure, rc_context
+    """Matplotlib's Figure and rc_context, which leave the user's backend and settings alone."""
+    module = optional("matplotlib.figure", "a figure", "plot")
+    return module.Figure, optional("matplotlib", "a figure", "plot").rc_context
 
 
 def drawn(

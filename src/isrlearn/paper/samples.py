@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,15 +28,23 @@ def sample_page(
     Examples
     --------
     >>> from isrlearn.datasets import load_digits_on_paper
-    >>> from isrlearn.cli.page import sample_page
     >>> sample_page(load_digits_on_paper(), "Digits on paper", "png")[1:4]
     b'PNG'
     """
     train, rng = splits.train, np.random.default_rng(random_state)
     names, labels = np.unique(train.environments), _rows(train.y, regression)[0]
     images = train.X.ndim in (1, 4) or hasattr(train.truth, "image_shape")
-    draw_cell = partial(_draw_image, rng) if images else _point_drawer(train)
+    if not images:
+        pca = PCA(2, svd_solver="full").fit(train.X[:5000])
+        limit = 1.05 * np.abs(pca.transform(train.X)).max()
     shape = len(labels), len(names)
+
+    def draw_cell(axis: Any, part: EnvironmentData, members: NDArray[np.intp]) -> None:
+        if images:
+            axis.imshow(_image(part, rng.choice(members)), interpolation="nearest")
+        else:
+            axis.scatter(*pca.transform(part.X[members[:_MOST]]).T, s=3, alpha=0.5)
+            axis.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
 
     def draw(figure: Any) -> None:
         figure.suptitle(title)
@@ -71,31 +77,15 @@ def _rows(y: NDArray, regression: bool) -> tuple[list[str], NDArray[np.intp]]:
     return names, np.clip(np.searchsorted(edges, y, side="right") - 1, 0, _BINS - 1)
 
 
-def _point_drawer(train: EnvironmentData) -> Callable[..., None]:
-    """A function that draws the samples of a cell along the first principal components."""
-    pca = PCA(2, svd_solver="full").fit(train.X[:5000])
-    limit = 1.05 * np.abs(pca.transform(train.X)).max()
-
-    def draw(axis: Any, data: EnvironmentData, members: NDArray[np.intp]) -> None:
-        axis.scatter(*pca.transform(data.X[members[:_MOST]]).T, s=3, alpha=0.5)
-        axis.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
-
-    return draw
-
-
-def _draw_image(
-    rng: np.random.Generator, axis: Any, data: EnvironmentData, members: NDArray[np.intp]
-) -> None:
-    """Draw one of the images of a cell."""
-    image = data.X[rng.choice(members)]
+def _image(data: EnvironmentData, row: int) -> NDArray:
+    """The picture of a sample: its own pixels, or those of its file."""
+    image = data.X[row]
     if data.X.ndim == 1:
         # Pillow comes with matplotlib.
         from PIL import Image
 
         with Image.open(image) as file:
-            image = np.asarray(file.convert("RGB").resize((64, 64)))
-    elif data.X.ndim == 4:
-        image = np.moveaxis(image, 0, -1)
-    else:
-        image = image.reshape(data.truth.image_shape)
-    axis.imshow(image if image.dtype == np.uint8 else image.clip(0, 1), interpolation="nearest")
+            return np.asarray(file.convert("RGB").resize((64, 64)))
+    by_channel = data.X.ndim == 4
+    image = np.moveaxis(image, 0, -1) if by_channel else image.reshape(data.truth.image_shape)
+    return image if image.dtype == np.uint8 else image.clip(0, 1)

@@ -51,17 +51,6 @@ class Table:
             [f"### {self.title}", "", *("| " + " | ".join(line) + " |" for line in lines), ""]
         )
 
-    def rich(self) -> Any:
-        """The table as a renderable of rich."""
-        from rich.table import Table as RichTable
-
-        table = RichTable(title=self.title, title_justify="left")
-        for i, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if i else "left", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*row)
-        return table
-
 
 def number(value: float, exponent: bool = False) -> str:
     """A number with four decimals, or with an exponent where these would hide it.

@@ -10,21 +10,13 @@ from isrlearn.datasets.parameters import RandomState, number
 from isrlearn.datasets.truth import RegressionTruth
 from isrlearn.paper.datasets.examples import Frame, interval
 
+#: Least value, and defaults of the paper's model and of the anti-causal variant.
 _PRESETS = {
-    False: {
-        "invariant_mean": 1.0,
-        "spurious_scale": 50.0,
-        "target_noise": 0.0,
-        "spurious_noise": 0.0,
-        "offset_scale": 1.0,
-    },
-    True: {
-        "invariant_mean": 0.0,
-        "spurious_scale": 1.0,
-        "target_noise": 0.1,
-        "spurious_noise": 0.1,
-        "offset_scale": 0.1,
-    },
+    "invariant_mean": (-np.inf, 1.0, 0.0),
+    "spurious_scale": (0.0, 50.0, 1.0),
+    "target_noise": (0.0, 0.0, 0.1),
+    "spurious_noise": (0.0, 0.0, 0.1),
+    "offset_scale": (0.0, 1.0, 0.1),
 }
 
 
@@ -102,13 +94,11 @@ def make_regression_unit_test(
     >>> bool(abs(test.X @ truth.coef + truth.intercept - test.y).max() < 1e-10)
     True
     """
-    values = _PRESETS[bool(anticausal)] | _given(
-        invariant_mean=invariant_mean,
-        spurious_scale=spurious_scale,
-        target_noise=target_noise,
-        spurious_noise=spurious_noise,
-        offset_scale=offset_scale,
-    )
+    given = (invariant_mean, spurious_scale, target_noise, spurious_noise, offset_scale)
+    values = {
+        name: number(name, defaults[bool(anticausal)] if value is None else value, low)
+        for (name, (low, *defaults)), value in zip(_PRESETS.items(), given, strict=True)
+    }
     nu_c = number("invariant_scale", invariant_scale, 0, above=True)
     nu_e = values["spurious_scale"]
     gains = interval("gain_range", gain_range)
@@ -134,12 +124,3 @@ def make_regression_unit_test(
         spurious_noise=nu_e * values["spurious_noise"],
     )
     return frame.splits(truth, n_samples)
-
-
-def _given(**numbers: float | None) -> dict[str, float]:
-    """The numbers that are not None, checked; only the mean may be negative."""
-    return {
-        name: number(name, value, -np.inf if name == "invariant_mean" else 0)
-        for name, value in numbers.items()
-        if value is not None
-    }

@@ -18,15 +18,6 @@ from isrlearn.datasets import EnvironmentData, Splits
 from isrlearn.io.features import feature_arrays, load_features
 from isrlearn.paper.tables import write_files
 
-__all__ = [
-    "Batches",
-    "TrainedFeatures",
-    "cached_features",
-    "mapped",
-    "one_thread",
-    "trained_features",
-]
-
 #: From the samples, or paths, of some rows to a tensor.
 Reader = Callable[[NDArray], Any]
 
