@@ -181,7 +181,8 @@ def dask(folder: Path, quick: bool) -> list[Table]:
     import dask.array as da
 
     from isrlearn.dask import local_cluster
-    from isrlearn.dask.parts import DaskSample, rows_of
+    from isrlearn.dask.parts import rows_of
+    from isrlearn.estimators.heads import Sample
 
     n, d, repeats = (100_000, 128, 2) if quick else (1_000_000, 256, 5)
     path = folder / "rows.npy"
@@ -203,7 +204,7 @@ def dask(folder: Path, quick: bool) -> list[Table]:
                 before = sum(client.run(time.process_time).values())
                 rows, labels = rows_of(source[0], roles, None, "classification")
                 cells = Cells.of(labels["y"], labels["environments"])
-                there = DaskSample.of(rows, cells, None, None).moments("cell")
+                there = rows.in_parts(Sample(rows, cells)).moments("cell")
                 together.append(sum(client.run(time.process_time).values()) - before)
             two = statistics.median(together[1:])
             error = np.abs(there.scatter - here.scatter).max() / np.abs(here.scatter).max()

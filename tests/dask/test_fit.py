@@ -12,6 +12,7 @@ from sklearn.linear_model import RidgeClassifier
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.core.labels import Cells
 from isrlearn.engine import cell_moments
+from isrlearn.estimators.heads import Sample
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -87,7 +88,8 @@ def test_moments_are_those_in_memory(collection, data, scheduler, keep):
     assert len(rows.groups(moments=True)) > 2
     assert max(group.stop - group.start for group in rows.groups(moments=True)) > 1
     cells = Cells.of(labels["y"], labels["environments"])
-    found = dask_parts.DaskSample.of(rows, cells, None, labels.get("sample_weight")).moments(keep)
+    sample = Sample(rows, cells, weight=labels.get("sample_weight"))
+    found = rows.in_parts(sample).moments(keep)
     w = None if weight is None else w
     expected = cell_moments(X, y, e, pooled=keep == "pooled", sample_weight=w)
     assert found.classes.tolist() == expected.classes.tolist()

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from isrlearn import validation as check
-from isrlearn.core.methods import METHODS
-from isrlearn.dask.parts import DaskSample, is_frame, rows_of
-from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer, pipeline
+from isrlearn.dask.parts import is_frame, rows_of
+from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn.validation import all_or_nothing
 
 _ESTIMATORS = (ISRClassifier, ISRRegressor, ISRTransformer)
 
@@ -64,24 +63,14 @@ def fit(
     return _fit(estimator, X, roles, features)
 
 
-@check.all_or_nothing
+@all_or_nothing
 def _fit(estimator: Any, X: Any, roles: dict[str, Any], features: Any) -> Any:
     """`fit` of an estimator that can be fitted on Dask."""
-    settings = estimator._settings()
-    target: str | None = "classes" if METHODS[settings.method].uses_classes else None
-    if isinstance(estimator, ISRRegressor):
-        target = "numbers"
-    if roles["y"] is None and target is not None:
+    if roles["y"] is None and estimator._settings().method != "regression":
         raise ValueError("y is needed: labels, or the name of the column that holds them")
-    task = "regression" if target == "numbers" else "classification"
+    task = "regression" if isinstance(estimator, ISRRegressor) else "classification"
     rows, labels = rows_of(X, roles, features, task)
-    _, y, cells, weight = check.check_rows(estimator, rows, *map(labels.get, roles), target=target)
-    if isinstance(estimator, ISRClassifier):
-        check.check_classes(cells.classes, np.bincount(cells.k, weight))
-    sample = DaskSample.of(rows, cells, y if target == "numbers" else None, weight)
-    fitted = pipeline.fit(settings, sample)
-    store = getattr(estimator, "_store", None)
-    return fitted.store(estimator) if store is None else store(fitted)
+    return estimator.fit(rows, **labels)
 
 
 def predict(estimator: Any, X: Any) -> Any:

@@ -52,6 +52,14 @@ class DaskRows(Rows):
         """Raise: only tasks read these rows."""
         raise ValueError("these rows are in parts, which only tasks can read")
 
+    def in_parts(self, whole: Sample) -> DaskSample:
+        """The sample of these rows with its labels sent to the workers, once for all passes."""
+        ends, bare = np.cumsum(self.lengths), replace(whole, X=np.empty((len(self), 0)))
+        parts = [np.arange(end - n, end) for n, end in zip(self.lengths, ends, strict=True)]
+        labels = list(dask.persist(*(dask.delayed(bare.rows(part)) for part in parts)))
+        given = self, whole.cells, whole.target, whole.weight
+        return DaskSample(*given, labels, client_in_use())
+
     def groups(self, *, moments: bool) -> list[slice]:
         """Positions of consecutive parts, grouped into tasks that are worth scheduling.
 
@@ -85,14 +93,6 @@ class DaskSample(Sample):
     client: Any = None  # of the cluster that has the labels
     reduction: tuple[NDArray, NDArray] | None = None
     has_rows = False
-
-    @classmethod
-    def of(cls, X: DaskRows, cells: Cells, target: Any, weight: Any) -> DaskSample:
-        """The sample with its labels sent to the workers, once for all passes."""
-        whole, ends = Sample(np.empty((len(X), 0)), cells, target, weight), np.cumsum(X.lengths)
-        parts = [np.arange(end - n, end) for n, end in zip(X.lengths, ends, strict=True)]
-        labels = dask.persist(*(dask.delayed(whole.rows(part)) for part in parts))
-        return cls(X, cells, target, weight, list(labels), client_in_use())
 
     @property
     def size(self) -> tuple[float, int]:

@@ -155,6 +155,9 @@ def fit(settings: Settings, sample: Any) -> Fitted:
     >>> fitted.subspace.rank, fitted.coef.shape
     (2, (1, 5))
     """
+    in_parts = getattr(getattr(sample, "X", None), "in_parts", None)
+    if in_parts is not None:  # rows on a cluster, of isrlearn.dask
+        sample = in_parts(sample)
     return Fitter(sample, [settings]).fit(settings)
 
 
