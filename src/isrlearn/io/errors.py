@@ -71,13 +71,7 @@ def optional(module: str, purpose: str, extra: str) -> Any:
 
 
 def shown(value: object) -> str:
-    r"""A value from a file, for a message: quoted, on one line, shortened if it is long.
-
-    Examples
-    --------
-    >>> shown("a" * 100)[-10:], shown("two\nlines")
-    ("aaaaaa...'", "'two\\nlines'")
-    """
+    """A value from a file, for a message: quoted, on one line, shortened if it is long."""
     if isinstance(value, str) and len(value) > _LONGEST:
         value = value[:_LONGEST] + "..."
     text = repr(value).replace("\n", " ")
@@ -92,15 +86,7 @@ def listed(names: Iterable[object], most: int = 8) -> str:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """What the user may have meant, ready to be appended to a message.
-
-    Examples
-    --------
-    >>> suggestion("lable", ["label", "hospital"])
-    "; did you mean 'label'?"
-    >>> suggestion("x", ["label", "hospital"])
-    "; there are 'label', 'hospital'"
-    """
+    """What the user may have meant, or could mean, ready to be appended to a message."""
     names = list(names)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     close = close or [other for other in names if other.lower() == name.lower()][:3]

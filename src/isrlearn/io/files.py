@@ -41,16 +41,6 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     The content goes to a temporary file in the same folder, which is flushed to the disk and
     renamed. Readers of `path` see the old content or the new, never a part of it; an error, a full
     disk or an interrupt leaves the old content. Links are followed; devices are written directly.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "a.txt"
-    ...     with atomic_write(path) as file:
-    ...         _ = file.write(b"whole")
-    ...     path.read_bytes(), len(list(Path(folder).iterdir()))
-    (b'whole', 1)
     """
     target = Path(os.path.realpath(path))
     try:
@@ -85,15 +75,7 @@ def _temporary(target: Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise an OSError now if `atomic_write` would fail later, after the work is done.
-
-    Examples
-    --------
-    >>> check_writable("no-such-folder/model.isr")
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: [Errno 2] There is no such folder: 'no-such-folder'
-    """
+    """Raise an OSError now if `atomic_write` would fail later, after the work is done."""
     name = os.fspath(path)
     target = Path(os.path.realpath(path))
     if target.is_dir():

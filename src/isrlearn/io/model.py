@@ -253,12 +253,6 @@ def _digest(arrays: Arrays, record: dict[str, Any]) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON represents it: None for non-finite numbers, text for unknown types.
-
-    Examples
-    --------
-    >>> as_json({"a": np.float64(1.5), "b": (1, float("inf"))})
-    {'a': 1.5, 'b': [1, None]}
-    """
+    """A value as JSON represents it: None for non-finite numbers, text for unknown types."""
     text = json.dumps(value, default=lambda other: getattr(other, "tolist", other.__str__)())
     return json.loads(text, parse_constant=lambda _: None)
