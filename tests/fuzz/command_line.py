@@ -1,7 +1,7 @@
 """Random sequences of commands over a folder: nothing is lost, half written or a traceback.
 
-Run as a script for many of them: ``python tests/fuzz/command_line.py 2000``. A sample is part of
-the suite (``test_command_line.py``).
+Run as a script for many of them, by one process per core: ``python tests/fuzz/command_line.py
+2000``. A sample is part of the suite (``test_command_line.py``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import onnx
 import safetensors.numpy
@@ -45,6 +49,8 @@ SPELLINGS = ("{}", "./{}", "sub/../{}", "{folder}/{}")
 #: How often each command had each exit code, and seconds that each command takes.
 SEEN: Counter[tuple[str, int]] = Counter()
 SECONDS: dict[str, float] = {}
+#: Seconds after which a command that should have ended at a signal is taken to hang.
+PATIENCE = 300
 
 
 @lru_cache
@@ -123,7 +129,8 @@ class CommandLine(RuleBasedStateMachine):
 
     def named(self, data: Any, suffixes: tuple[str, ...], *, new: bool = False) -> str:
         """A path: usually with a fitting suffix, otherwise any; it may be a new one."""
-        names = sorted({*states(self.folder), *(NEW if new else ())})
+        there = {str(path.relative_to(self.folder)) for path in self.folder.rglob("*")}
+        names = sorted({*there, *(NEW if new else ())})
         fitting = [name for name in names if name.endswith(suffixes)]
         names = fitting if fitting and data.draw(st.integers(0, 4)) else names
         name = names[data.draw(st.integers(0, 10**6)) % len(names)]
@@ -230,22 +237,42 @@ def stopped(arguments: list[str], stop: int, moment: float) -> tuple[int, str]:
         child = os.fork()
         if not child:
             code = 130
-            with contextlib.suppress(BaseException):
-                gc.callbacks.clear()  # those of hypothesis would swallow the signal
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
-                os.dup2(said.fileno(), 1)
-                os.dup2(said.fileno(), 2)
-                with open(1, "w", closefd=False) as sys.stdout:
-                    sys.stderr = sys.stdout
-                    code = run(arguments)
-            os._exit(code)
+            # The signal raises once, wherever it arrives: one of the two ends the process, which
+            # must never return to hypothesis.
+            try:
+                try:
+                    code = _in_child(arguments, said.fileno(), both)
+                finally:
+                    signal.pthread_sigmask(signal.SIG_BLOCK, both)
+            finally:
+                os._exit(code)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
         time.sleep(moment * SECONDS.get(arguments[0], 0.1))
         os.kill(child, stop)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         said.seek(0)
         return code, said.read()
+
+
+def _in_child(arguments: list[str], said: int, expected: set[signal.Signals]) -> int:
+    """Exit code of a command in a forked process that expects one of these signals."""
+    try:
+        signal.alarm(PATIENCE)
+        gc.callbacks.clear()  # those of hypothesis would swallow the signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        with open(1, "w", closefd=False) as sys.stdout:
+            sys.stderr = sys.stdout
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, expected)
+            return run(arguments)
+    except KeyboardInterrupt:
+        return 130  # before the command began, or after it had ended
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    except BaseException:
+        os.write(said, traceback.format_exc().encode())
+        return 1
 
 
 def sequences(n: int, *, derandomize: bool = False) -> None:
@@ -265,14 +292,34 @@ def sequences(n: int, *, derandomize: bool = False) -> None:
     )
 
 
+def part(n: int) -> Counter[tuple[str, int]]:
+    """How often each command had each exit code in that many sequences."""
+    compile_one, codes = jinja2.Environment.compile, {}
+
+    def compile_once(self: Any, source: str, *names: Any) -> Any:
+        # Compiling the page takes longer than most commands.
+        if source not in codes:
+            codes[source] = compile_one(self, source, *names)
+        return codes[source]
+
+    jinja2.Environment.compile = compile_once
+    sequences(n)
+    return SEEN
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("n", type=int, nargs="?", default=2000)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     given, start = parser.parse_args(), time.monotonic()
-    sequences(given.n)
-    for (command, code), n in sorted(SEEN.items()):
+    sizes = [len(range(i, given.n, given.jobs)) for i in range(given.jobs)]
+    seen: Counter[tuple[str, int]] = Counter()
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(part, n) for n in sizes if n]):
+            seen += done.result()
+    for (command, code), n in sorted(seen.items()):
         print(f"{command:10} {code:4} {n:6}")
-    print(f"{given.n} sequences, {sum(SEEN.values())} commands, {time.monotonic() - start:.0f} s")
+    print(f"{given.n} sequences, {sum(seen.values())} commands, {time.monotonic() - start:.0f} s")
     return 0
 
 
