@@ -47,11 +47,11 @@ def linear(d, dtype=torch.float32):
 
 
 @pytest.mark.parametrize("size", [1, 37, 300])
-@pytest.mark.parametrize(("order", "pooled"), [(1, False), (2, False), (2, True)])
-def test_streamed_is_batch(order, pooled, size):
+@pytest.mark.parametrize("pooled", [False, True])
+def test_streamed_is_batch(pooled, size):
     X, y, e = rows()
-    expected = cell_moments(X, y, names(e), order=order, pooled=pooled)
-    assert_same(summed(X, y, e, size, order=order, pooled=pooled), expected)
+    expected = cell_moments(X, y, names(e), pooled=pooled)
+    assert_same(summed(X, y, e, size, pooled=pooled), expected)
 
 
 def test_all_environments_known():
@@ -109,7 +109,5 @@ def test_mistakes_are_named():
         torch_moments(network, [(X, y.double(), e)], "0")
     with pytest.raises(ValueError, match="holds NaN or infinity"):
         torch_moments(network, [(X, y / 0, e)], "0", task="regression")
-    with pytest.raises(ValueError, match="order must be 1 or 2"):
-        torch_moments(network, [(X, y, e)], "0", order=3)
     with pytest.raises(ValueError, match="yields no batches"):
         torch_moments(network, [], "0")

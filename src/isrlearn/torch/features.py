@@ -98,7 +98,6 @@ def torch_moments(
     loader: Iterable[Any],
     layer: str = "fc",
     *,
-    order: int = 2,
     pooled: bool = False,
     task: str = "classification",
     device: Any = None,
@@ -112,8 +111,6 @@ def torch_moments(
     ----------
     model, loader, layer, device, progress
         See `extract_features`.
-    order : {1, 2}, default=2
-        1 keeps means only.
     pooled : bool, default=False
         Keep one scatter summed over the cells instead of one per cell.
     task : {"classification", "regression"}, default="classification"
@@ -140,7 +137,7 @@ def torch_moments(
         X, y, environments = map(np.concatenate, zip(*block, strict=True))
         labels, targets = (None, y) if regression else (check_classes(torch.as_tensor(y)), None)
         X = X.astype(float, copy=False)
-        return cell_moments(X, labels, environments, order=order, pooled=pooled, targets=targets)
+        return cell_moments(X, labels, environments, pooled=pooled, targets=targets)
 
     block: list[tuple[NDArray, NDArray, NDArray]] = []
     total: Any = 0
