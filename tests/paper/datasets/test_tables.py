@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.datasets import DataError
 from isrlearn.paper.datasets import load_table, tables
-from isrlearn.paper.datasets.files import Resource, located
+from isrlearn.paper.datasets.files import DataError, Resource, located
 
 SHAPES = {
     "adult": (30_000, 71, 2, 2),

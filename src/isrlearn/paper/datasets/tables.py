@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
-from isrlearn.datasets.data import DataError, EnvironmentData
-from isrlearn.paper.datasets.files import VARIABLE, Resource, content, folders, located
+from isrlearn.datasets.data import EnvironmentData
+from isrlearn.paper.datasets.files import VARIABLE, DataError, Resource, content, folders, located
 from isrlearn.paper.datasets.law_school import GENDERS, LAW_SCHOOL_FILE
 
 __all__ = ["TABLES", "TableTruth", "load_table"]
