@@ -9,18 +9,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Exit with the status of one run: 0 on success, 2 for a user error, 1 for a bug.
-
-    Examples
-    --------
-    >>> from isrlearn.cli import main
-    >>> try:
-    ...     main(["--version"])
-    ... except SystemExit as stop:
-    ...     print("status", stop.code)
-    isr, version ...
-    status 0
-    """
+    """Exit with the status of one run: 0 on success, 2 for a user error, 1 for a bug."""
     try:
         import click  # noqa: F401
         import rich  # noqa: F401
