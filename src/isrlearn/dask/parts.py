@@ -57,8 +57,7 @@ class DaskRows(Rows):
         ends, bare = np.cumsum(self.lengths), replace(whole, X=np.empty((len(self), 0)))
         parts = [np.arange(end - n, end) for n, end in zip(self.lengths, ends, strict=True)]
         labels = list(dask.persist(*(dask.delayed(bare.rows(part)) for part in parts)))
-        given = self, whole.cells, whole.target, whole.weight
-        return DaskSample(*given, labels, client_in_use())
+        return DaskSample(**vars(whole), labels=labels, client=client_in_use())
 
     def groups(self, *, moments: bool) -> list[slice]:
         """Positions of consecutive parts, grouped into tasks that are worth scheduling.

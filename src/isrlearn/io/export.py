@@ -25,6 +25,8 @@ from isrlearn.validation import check_precision
 #: Types of labels in ONNX other than integers, and how its library expects them.
 _ONNX_LABELS: dict[str, tuple[str, Any]] = {"f": ("double", float), "U": ("string", object)}
 
+Head = tuple[NDArray[np.float64], NDArray[np.float64]]  # coefficients (m, d), intercepts (m,)
+
 
 def export_model(
     model: Any,
@@ -85,12 +87,15 @@ def export_model(
     precision = np.dtype(dtype or (np.float64 if kind == "numpy" else np.float32))
     if precision not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64; got {dtype!r}")
-    content = _CONTENT[kind](estimator, precision, _notes(estimator, names), Path(path))
+    head = affine_map(estimator)
+    if kind != "onnx" and hasattr(estimator, "coef_"):  # an ONNX graph centres its rows
+        check_precision(estimator, *head, precision)
+    content = _CONTENT[kind](estimator, head, precision, _notes(estimator, names), Path(path))
     with atomic_write(path) as file:
         file.write(content)
 
 
-def affine_map(estimator: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def affine_map(estimator: Any) -> Head:
     """Coefficients (m, d) and intercepts (m,) of everything the estimator does to a row."""
     if hasattr(estimator, "coef_"):
         return np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_)
@@ -112,15 +117,11 @@ def _notes(estimator: Any, names: Sequence[str] | None) -> dict[str, str]:
     return notes
 
 
-def _numpy(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
-    coef, intercept = affine_map(estimator)
-    if hasattr(estimator, "coef_"):
-        check_precision(estimator, coef, intercept, dtype)
+def _numpy(estimator: Any, head: Head, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
     eraser = estimator.eraser_
-    arrays = {"coef": coef, "intercept": intercept, "center": eraser.center}
-    arrays |= {"spurious_basis": eraser.basis, "dual": eraser.dual}
-    arrays["scale"] = np.asarray(eraser.scale)
-    arrays = {name: array.astype(dtype) for name, array in arrays.items()}
+    arrays = {"coef": head[0], "intercept": head[1], "center": eraser.center}
+    arrays |= {"spurious_basis": eraser.basis, "dual": eraser.dual, "scale": eraser.scale}
+    arrays = {name: np.asarray(array, dtype) for name, array in arrays.items()}
     arrays["environments"] = _plain(estimator.environments_)
     if hasattr(estimator, "classes_"):
         arrays["classes"] = _plain(estimator.classes_)
@@ -137,11 +138,8 @@ def _plain(labels: NDArray) -> NDArray:
     return np.array(values) if len(set(map(type, values))) == 1 else labels.astype(str)
 
 
-def _torch(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
-    coef, intercept = affine_map(estimator)
-    if hasattr(estimator, "coef_"):
-        check_precision(estimator, coef, intercept, dtype)
-    state = {"weight": np.ascontiguousarray(coef, dtype), "bias": intercept.astype(dtype)}
+def _torch(estimator: Any, head: Head, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
+    state = {"weight": np.ascontiguousarray(head[0], dtype), "bias": head[1].astype(dtype)}
     suffix = path.suffix.lower()
     if suffix == ".safetensors":
         return safetensors.numpy.save(state, {"format": "pt", **notes})
@@ -153,9 +151,9 @@ def _torch(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -
     return file.getvalue()
 
 
-def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
+def _onnx(estimator: Any, head: Head, dtype: np.dtype, notes: dict[str, str], path: Path) -> bytes:
     parser, onnx = optional("onnx.parser", "ONNX", "onnx"), optional("onnx", "ONNX", "onnx")
-    coef, intercept = affine_map(estimator)
+    coef, intercept = head
     # Rows are centred before the product: far from the origin large terms would cancel in float32.
     center = estimator.eraser_.center.astype(dtype).astype(float)
     constants: dict[str, NDArray] = {"center": center.astype(dtype)}
@@ -202,8 +200,4 @@ def _onnx(estimator: Any, dtype: np.dtype, notes: dict[str, str], path: Path) ->
     return model.SerializeToString()
 
 
-_CONTENT: dict[str, Callable[[Any, np.dtype, dict[str, str], Path], bytes]] = {
-    "onnx": _onnx,
-    "torch": _torch,
-    "numpy": _numpy,
-}
+_CONTENT: dict[str, Callable[..., bytes]] = {"onnx": _onnx, "torch": _torch, "numpy": _numpy}
