@@ -20,16 +20,6 @@ def terminated_as_interrupted() -> Iterator[None]:
 
     An exception cannot leave a ``__del__``: Python would print its traceback and go on. The signal
     is sent again when that function has ended.
-
-    Examples
-    --------
-    >>> import signal
-    >>> with terminated_as_interrupted():
-    ...     try:
-    ...         signal.raise_signal(signal.SIGTERM)
-    ...     except KeyboardInterrupt:
-    ...         print("in order")
-    in order
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set a handler
