@@ -419,12 +419,13 @@ class EnvironmentMeansClassifier(WeightedLogistic):
         return coef, intercept
 
     def decision_function(self, X: Any, environments: Any = None) -> NDArray:
-        """Scores of rows whose environments are given; not needed if there was only one."""
+        """Scores of rows whose environments are given; one that is new has the overall mean."""
         scores = super().decision_function(X)
         if environments is None and len(self.environments_) > 1:
             raise ValueError("the environment of every row is needed to predict")
-        e = 0 if environments is None else encode(environments, self.environments_)[1]
-        return scores + (self.adjustments_[e, 0] if scores.ndim == 1 else self.adjustments_[e])
+        given = np.repeat(self.environments_, len(scores)) if environments is None else environments
+        added = (np.asarray(given)[:, None] == self.environments_) @ self.adjustments_
+        return scores + (added[:, 0] if scores.ndim == 1 else added)
 
     def predict(self, X: Any, environments: Any = None) -> NDArray:
         """Class of each row, given its environment."""

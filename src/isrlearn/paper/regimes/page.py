@@ -198,6 +198,8 @@ def write_regimes(
     notes = [_NOTE.format(n=n_seeds)]
     if figures:
         notes.append("![Points behind the best method in every regime](figure.svg)")
+    # The page shows all that is recorded, not only what this command computed.
+    command = f"isr bench regimes --seeds {n_seeds}" if command else ""
     text = markdown("Regimes", notes, result.tables(), command=command)
     contents: dict[str, str | bytes] = {"table.md": text}
     return write_files(out, contents | (_figure(result.cells) if figures else {}))
