@@ -19,7 +19,8 @@ from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.partial_labels import Curve, LabelsPlan, LabelsResult
 from isrlearn.paper.real import REAL
 from isrlearn.paper.real.tables import CellScore, score_tables
-from isrlearn.paper.regimes import RegimesPlan, RegimesResult, read_scores
+from isrlearn.paper.regimes.page import RegimesResult
+from isrlearn.paper.regimes.scores import RegimesPlan, read_scores
 from isrlearn.paper.summary import Summary
 from isrlearn.paper.tables import Table
 from isrlearn.paper.theory import Complexity, complexity_table

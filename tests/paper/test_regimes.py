@@ -8,20 +8,17 @@ import pytest
 from isrlearn.cli.app import run
 from isrlearn.core.labels import Cells, is_missing
 from isrlearn.datasets import EnvironmentData
-from isrlearn.paper.regimes import (
+from isrlearn.paper.regimes import data, scores
+from isrlearn.paper.regimes.data import REGIMES, Task
+from isrlearn.paper.regimes.page import RegimesResult, write_regimes
+from isrlearn.paper.regimes.scores import (
     METHODS,
-    REGIMES,
+    Method,
     RegimesPlan,
-    RegimesResult,
     Score,
-    Task,
-    data,
     read_scores,
     run_regimes,
-    scores,
-    write_regimes,
 )
-from isrlearn.paper.regimes.scores import Method
 from isrlearn.paper.rivals import WeightedLogistic
 
 COUNT = np.array([[300, 60, 90], [100, 200, 40]])

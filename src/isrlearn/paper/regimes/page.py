@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from isrlearn.paper.regimes.data import DATASETS, REGIMES
 from isrlearn.paper.regimes.scores import METHODS, RegimesPlan, Score, run_regimes
 from isrlearn.paper.tables import Table, markdown, write_files
 
-__all__ = ["RegimesResult", "run", "write_regimes"]
+__all__ = ["RegimesPlan", "RegimesResult", "run", "write_regimes"]
 
 #: Points behind the best from which a method counts as clearly behind.
 _BEHIND = 0.03
@@ -38,8 +38,7 @@ _NOTE = (
 class Cell:
     """Mean and standard error of one method on one data set in one regime.
 
-    `rank` is "best", "near" (within one standard error), "behind" (by more than three points),
-    "failed", or empty.
+    `rank` is best, near (within one standard error), behind (by over three points), failed or "".
     """
 
     dataset: str
@@ -115,7 +114,7 @@ def _ranked(cells: Sequence[Cell]) -> list[Cell]:
             rank = "near" if gap > 0 else "best"
         else:
             rank = "behind" if gap > _BEHIND else ""
-        ranked.append(Cell(**asdict(cell) | {"rank": rank}))
+        ranked.append(replace(cell, rank=rank))
     return ranked
 
 

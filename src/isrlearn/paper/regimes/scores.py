@@ -8,7 +8,7 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,37 +25,24 @@ from isrlearn.metrics import worst_group_accuracy
 from isrlearn.paper import rivals
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.regimes.data import DATASETS, REGIMES, Task, tasks
+from isrlearn.paper.tables import csv_text
 from isrlearn.progress import progress, terminated_as_interrupted
 
 __all__ = ["METHODS", "RegimesPlan", "Score", "read_scores", "run_regimes"]
 
 #: Candidates for C, folds, and rows with the accuracy of its class that a group is shrunk by.
 PENALTIES, _FOLDS, _SHRINKAGE = (1e-3, 1e-2, 1e-1, 1.0), 3, 5.0
-COLUMNS = ("dataset", "regime", "method", "seed", "score", "average", "seconds", "settings")
 
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator, the settings that are searched, and what it needs to know.
-
-    Parameters
-    ----------
-    estimator : estimator
-    grid : dict
-        Candidates of its parameters; nothing is searched if it is empty.
-    infers : bool
-        Whether unknown environments are inferred before the fit.
-    told : bool
-        Whether it must be told the environment to predict.
-    only_unknown : bool
-        Whether it differs from another method only if environments are unknown.
-    """
+    """An estimator, the settings that are searched, and what it needs to know."""
 
     estimator: Any
-    grid: dict[str, Any] = field(default_factory=dict)
-    infers: bool = False
-    told: bool = False
-    only_unknown: bool = False
+    grid: dict[str, Any] = field(default_factory=dict)  # candidates of its parameters
+    infers: bool = False  # unknown environments are inferred before the fit
+    told: bool = False  # it must be told the environment to predict
+    only_unknown: bool = False  # it differs from another method if environments are unknown
 
 
 _C = {"C": PENALTIES}
@@ -106,6 +93,9 @@ class Score:
         return self.dataset, self.regime, self.method, self.seed
 
 
+COLUMNS = tuple(column.name for column in fields(Score))
+
+
 @dataclass(frozen=True)
 class RegimesPlan:
     """What is run, by default everything."""
@@ -132,10 +122,8 @@ def run_regimes(plan: RegimesPlan, out: Path | str, *, again: bool = False) -> l
     done = set() if again else {s.key for s in read_scores(path) if not np.isnan(s.score)}
     runs = product(range(plan.n_seeds), plan.datasets, plan.regimes, plan.methods)
     todo = [(d, r, m, seed) for seed, d, r, m in runs if (d, r, m, seed) not in done]
-    with (
-        terminated_as_interrupted(),
-        progress(len(todo), "methods × regimes", shown=True) as advance,
-    ):
+    bar = progress(len(todo), "methods × regimes", shown=True)
+    with terminated_as_interrupted(), bar as advance:
         for key in todo:
             found = evaluate(*key)
             if found is not None:
@@ -149,25 +137,23 @@ def read_scores(path: Path | str) -> list[Score]:
     if not Path(path).exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
-    kinds = {"seed": int, "score": float, "average": float, "seconds": float}
-    scores = [Score(**{k: kinds.get(k, str)(v) for k, v in line.items()}) for line in lines]
-    return list({score.key: score for score in scores}.values())
+        rows = [
+            Score(d, r, m, int(seed), _number(score), _number(average), _number(seconds), settings)
+            for d, r, m, seed, score, average, seconds, settings in list(csv.reader(file))[1:]
+        ]
+    return list({score.key: score for score in rows}.values())
+
+
+def _number(text: str) -> float:
+    return float(text or "nan")
 
 
 def _append(path: Path, score: Score) -> None:
     """Add a line by one write, so that two runs can share a file."""
-    new = not path.exists()
-    values = (getattr(score, name) for name in COLUMNS)
-    texts = [f"{v:.5g}" if isinstance(v, float) else str(v) for v in values]
-    lines = [",".join(COLUMNS)] * new + [",".join(_quoted(t) for t in texts)]
+    text = csv_text(COLUMNS, [asdict(score)])
     with open(path, "ab") as file:
-        file.write("".join(line + "\n" for line in lines).encode())
+        file.write((text if not file.tell() else text.partition("\n")[2]).encode())
         os.fsync(file.fileno())
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\n') else text
 
 
 def evaluate(dataset: str, regime: str, method: str, seed: int) -> Score | None:
@@ -195,8 +181,10 @@ def _fitted(method: Method, task: Task, seed: int) -> tuple[float, float, str]:
     given = task.inferred if method.infers else known
     settings = _searched(method, X, y, given, known, seed) if method.grid else {}
     clf = clone(method.estimator).set_params(**settings)
-    if isinstance(clf, DFRClassifier) and _least(y, given) < 2:
-        clf.set_params(C=0.1)  # a group of one row leaves nothing to choose C on
+    if isinstance(clf, DFRClassifier):
+        count = Cells.of(y, given).count()
+        if count[count > 0].min() < 2:
+            clf.set_params(C=0.1)  # a group of one row leaves nothing to choose C on
     clf.fit(X, y, environments=given)
     settings = settings or getattr(clf, "best_params_", {})
     told = {"environments": task.test.environments} if method.told else {}
@@ -205,12 +193,6 @@ def _fitted(method: Method, task: Task, seed: int) -> tuple[float, float, str]:
     worst = worst_group_accuracy(truth, predicted, environments=task.test.environments)
     score = average if task.score == "average" else float(worst)
     return score, average, json.dumps(settings, default=str)
-
-
-def _least(y: NDArray, environments: NDArray) -> int:
-    """Rows of the smallest cell that has any."""
-    count = Cells.of(y, environments).count()
-    return int(count[count > 0].min())
 
 
 def _searched(
