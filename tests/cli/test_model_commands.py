@@ -18,7 +18,6 @@ import pytest
 
 import isrlearn
 from isrlearn import ISRClassifier
-from isrlearn.cli.datasets import write_dataset
 from isrlearn.cli.fit import fit
 from isrlearn.core.methods import METHODS
 from isrlearn.datasets import (
@@ -320,7 +319,8 @@ def test_the_story_of_the_digits_in_three_commands(well, tmp_path):
     """The same numbers from text and from Parquet, and the worst group is better off."""
     records = []
     for kind in ("csv", "parquet"):
-        paths = write_dataset("digits-on-paper", tmp_path / kind, kind=kind)
+        write = ("datasets", "write", "digits-on-paper", "--format", kind, "--json")
+        paths = json.loads(well(*write, "--out", tmp_path / kind))
         out = tmp_path / f"{kind}.isr"
         well("fit", paths["train"], *COLUMNS, "--out", out)
         arguments = ("evaluate", out, paths["test"], "--baseline", paths["train"], "--json")
