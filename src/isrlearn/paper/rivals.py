@@ -80,6 +80,8 @@ class Rival(ClassifierMixin, BaseEstimator):
     __metadata_request__fit = {"environments": True}
     #: Whether unknown environments are inferred; else such rows train the head only.
     _infers = False
+    #: Names of the attributes for what `_solve` gives.
+    _names = ("coef_", "intercept_")
 
     def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
         """The classifier, fitted on rows whose environments may be partly unknown."""
@@ -100,9 +102,9 @@ class Rival(ClassifierMixin, BaseEstimator):
             rotation = linalg.svd(Z, full_matrices=False)[2]
             Z = Z @ rotation.T
         coef, intercept = self._solve(Z, cells)
-        coef = coef if rotation is None else coef @ rotation
-        self.coef_ = coef / scaler.scale_
-        self.intercept_ = intercept - self.coef_ @ scaler.mean_
+        coef = (coef if rotation is None else coef @ rotation) / scaler.scale_
+        setattr(self, self._names[0], coef)
+        setattr(self, self._names[1], intercept - coef @ scaler.mean_)
         return self
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
@@ -340,6 +342,7 @@ class CRMClassifier(Rival):
     """
 
     _infers = True
+    _names = ("energies_", "offsets_")
 
     def __init__(self, C: float = 1.0) -> None:
         self.C = C
@@ -372,16 +375,8 @@ class CRMClassifier(Rival):
         energies = Z @ V.T
         every = energies[:, :K, None] + energies[:, None, K:]  # (n, K, E)
         total = logsumexp(every.reshape(n, -1)[:, seen] + b, axis=1)
-        self._log_constant = logsumexp(every - total[:, None, None], axis=0) - np.log(n)
+        self.log_constants_ = logsumexp(every - total[:, None, None], axis=0) - np.log(n)
         return V, np.zeros(K + E)
-
-    def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
-        """The classifier, fitted on rows whose environments may be partly unknown."""
-        super().fit(X, y, environments)
-        self.energies_, self.offsets_ = self.coef_, self.intercept_
-        self.log_constants_ = self._log_constant
-        del self.coef_, self.intercept_, self._log_constant
-        return self
 
     def decision_function(self, X: Any) -> NDArray:
         """Logarithm of the classes' scores; for two classes their difference."""
