@@ -99,7 +99,9 @@ class Rival(ClassifierMixin, BaseEstimator):
         scaler = StandardScaler().fit(X)
         Z, rotation = scaler.transform(X), None
         if X.shape[1] > len(X):
-            rotation = linalg.svd(Z, full_matrices=False)[2]
+            values, U = linalg.eigh(Z @ Z.T)  # cheaper than the singular values of wide rows
+            kept = values > _ROUNDING * max(values[-1], 1e-300)
+            rotation = (U[:, kept] / np.sqrt(values[kept])).T @ Z
             Z = Z @ rotation.T
         coef, intercept = self._solve(Z, cells)
         coef = (coef if rotation is None else coef @ rotation) / scaler.scale_
