@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from isrlearn.core import chordal_distance, principal_angles
-from isrlearn.core.angles import orthonormal
 
 
 def rotated(seed, d):
@@ -52,11 +51,3 @@ def test_nothing_makes_no_angle():
     assert principal_angles(none, one).shape == (0,)
     assert chordal_distance(none, none) == 0.0
     assert chordal_distance(none, one) == 1.0
-
-
-def test_orthonormal_basis_of_a_span():
-    A = np.random.default_rng(6).normal(size=(5, 3))
-    Q = orthonormal(A)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(3), atol=1e-12)
-    assert principal_angles(A, Q)[0] < 1e-12
-    assert orthonormal(np.zeros((4, 0))).shape == (4, 0)

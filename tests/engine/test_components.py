@@ -94,8 +94,9 @@ def test_squares_and_projections_are_those_of_the_rows(dtype, weighted, shift):
     V = np.random.default_rng(2).normal(size=(40, 3))
     tol = 1e-10 if dtype == np.float64 else 1e-4
     for rows in (X, ArrayRows(X)):
-        found = column_squares(rows, center, w)
-        np.testing.assert_allclose(found, np.diag(scatter), rtol=tol)
+        squares, product = column_squares(rows, V, center, w)
+        np.testing.assert_allclose(squares, np.diag(scatter), rtol=tol)
+        np.testing.assert_allclose(product, scatter @ V, rtol=tol, atol=tol * np.trace(scatter))
         found = project(rows, V, center)
         assert found.dtype == dtype
         np.testing.assert_allclose(found, (X - center) @ V, atol=10 * tol)

@@ -7,12 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 
-def orthonormal(vectors: ArrayLike) -> NDArray[np.float64]:
-    """Orthonormal basis of the span of the columns, which must be independent."""
-    A = np.asarray(vectors, dtype=float)
-    return np.linalg.qr(A)[0] if A.shape[1] else A
-
-
 def principal_angles(A: ArrayLike, B: ArrayLike) -> NDArray[np.float64]:
     """Principal angles in radians between the column spans, largest first.
 

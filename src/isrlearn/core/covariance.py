@@ -78,7 +78,7 @@ def covariance_subspace(
     if coordinates is not None:
         mapped = equalised(moments, coordinates.factor).map(coordinates.factor)
     shifts = covariance_shifts(mapped, picked)
-    variance = np.einsum("keii->i", mapped.cell_scatter).max() / np.sqrt(mapped.dof)
+    variance = np.diag(mapped.within()).max() / np.sqrt(mapped.dof)
     # A shift as large as Σ would be about as large as this; rounding is far smaller.
     if max(shifts.covariances.max(), -shifts.covariances.min()) <= NEGLIGIBLE * variance:
         raise ValueError(_ALL_EQUAL)

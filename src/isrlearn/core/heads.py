@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
@@ -44,8 +42,11 @@ def lda_head(
     mean = mean - coordinates.eraser.center @ matrix
     # A population's weights are shares: only their ratios may matter, however small they are.
     dof = max(n - moments.ddof * K, 1.0) if moments.ddof else n
-    precision = _inverse(scatter / dof, penalty / dof)
-    coef = mean @ precision
+    values, vectors = linalg.eigh(scatter / dof)
+    # Erased directions, which have no variance, get no coefficient.
+    real = values > max(values[-1], 0.0) * _NEGLIGIBLE
+    values, vectors = values[real] + penalty / dof, vectors[:, real]
+    coef = ((mean @ vectors) / values) @ vectors.T
     intercept = np.log(count / n) - 0.5 * np.einsum("kp,kp->k", coef, mean)
     if K == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
@@ -66,32 +67,12 @@ def ridge_head(
     alpha : float, default=1.0
         Penalty on the squared coefficients in the head's coordinates, as in scikit-learn's Ridge.
     """
-    return ridge_path(moments, coordinates, [alpha])[0]
-
-
-def ridge_path(
-    moments: Moments, coordinates: Coordinates, alphas: Sequence[float]
-) -> list[tuple[NDArray, float]]:
-    """Ridge heads (coef, intercept) for many penalties, from one eigendecomposition."""
-    d = moments.n_features - 1
+    d, factor = moments.n_features - 1, coordinates.matrix
     mean, scatter = moments.total[1], moments.total_scatter()
-    factor = coordinates.matrix
     values, vectors = linalg.eigh(factor.T @ scatter[:d, :d] @ factor)
-    target = vectors.T @ (factor.T @ scatter[:d, d])
-    heads = []
-    for alpha in alphas:
-        shifted = values + alpha
-        # The least-norm solution where the system is singular.
-        real = shifted > shifted[-1] * np.finfo(float).eps * len(shifted)
-        coef = factor @ (vectors[:, real] @ (target[real] / shifted[real]))
-        heads.append((coef, float(mean[d] - coef @ mean[:d])))
-    return heads
-
-
-def _inverse(covariance: NDArray, ridge: float) -> NDArray:
-    """Inverse, with a ridge added, on the directions that have variance; erased ones stay zero."""
-    values, vectors = linalg.eigh(covariance)
-    real = values > max(values[-1], 0.0) * _NEGLIGIBLE
-    if not real.any():
-        return np.zeros_like(covariance)
-    return (vectors[:, real] / (values[real] + ridge)) @ vectors[:, real].T
+    values += alpha
+    # The least-norm solution where the system is singular.
+    real = values > values[-1] * np.finfo(float).eps * len(values)
+    target = vectors[:, real].T @ (factor.T @ scatter[:d, d])
+    coef = factor @ (vectors[:, real] @ (target / values[real]))
+    return coef, float(mean[d] - coef @ mean[:d])

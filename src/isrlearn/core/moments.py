@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core.labels import union
 
-_MEANS_ONLY = "these moments keep means only; compute them with order=2"
+MEANS_ONLY = "these moments keep means only; compute them with order=2"
+NO_CELL_SCATTERS = "these moments keep no scatter per cell; compute them with order=2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,15 +112,10 @@ class Moments:
     @property
     def covariance(self) -> NDArray[np.float64]:
         """Covariance of each cell, (K, E, d, d); zero where a cell has too few rows for one."""
-        dof = self.cell_dof
-        return self.cell_scatter / np.where(dof > 0, dof, 1.0)[..., None, None]
-
-    @property
-    def cell_scatter(self) -> NDArray[np.float64]:
-        """Scatter of each cell, (K, E, d, d)."""
         if self.scatter is None or self.pooled:
-            raise ValueError("these moments keep no scatter per cell; compute them with order=2")
-        return self.scatter
+            raise ValueError(NO_CELL_SCATTERS)
+        dof = self.cell_dof
+        return self.scatter / np.where(dof > 0, dof, 1.0)[..., None, None]
 
     @property
     def cell_dof(self) -> NDArray[np.float64]:
@@ -140,31 +136,37 @@ class Moments:
     def within(self) -> NDArray[np.float64]:
         """Within-cell scatter summed over the labelled cells, (d, d)."""
         if self.scatter is None:
-            raise ValueError(_MEANS_ONLY)
+            raise ValueError(MEANS_ONLY)
         return self.scatter if self.scatter.ndim == 2 else self.scatter.sum(axis=(0, 1))
 
     # Needed many times in a fit, and d×d each: computed once.
     @cached_property
     def by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
         """Count (K,), mean (K, d) and summed within-class scatter (d, d) of all the rows."""
-        count, mean, rows = between(self.count, self.mean, axis=1)
+        count, mean, other = self.count, self.mean, self.unlabelled
+        if other is not None:
+            count = np.concatenate([count, other.count], axis=1)
+            mean = np.concatenate([mean, other.mean], axis=1)
+        count, mean, rows = between(count, mean, axis=1)
+        if self.scatter is None:
+            return count, mean, None
         flat = rows.reshape(-1, self.n_features)
-        scatter = None if self.scatter is None else self.within() + flat.T @ flat
-        if self.unlabelled is not None:
-            other = self.unlabelled
-            stacked_count = np.stack([count, other.count[:, 0]], axis=1)
-            stacked_mean = np.stack([mean, other.mean[:, 0]], axis=1)
-            count, mean, rows = between(stacked_count, stacked_mean, axis=1)
-            flat = rows.reshape(-1, self.n_features)
-            scatter = None if scatter is None else scatter + other.within() + flat.T @ flat
-        return count, mean, scatter
+        scatter = self.within() + flat.T @ flat
+        return count, mean, scatter if other is None else scatter + other.within()
 
     @cached_property
     def total(self) -> tuple[float, NDArray, NDArray | None]:
         """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
-        class_count, class_mean, scatter = self.by_class
-        count, mean, rows = between(class_count, class_mean, axis=0)
-        return float(count), mean, None if scatter is None else scatter + rows.T @ rows
+        parts = [self] if self.unlabelled is None else [self, self.unlabelled]
+        counts = np.concatenate([part.count.ravel() for part in parts])
+        means = np.concatenate([part.mean.reshape(-1, self.n_features) for part in parts])
+        count, mean, rows = between(counts, means, axis=0)
+        scatter = None
+        if self.scatter is not None:
+            scatter = rows.T @ rows
+            for part in parts:
+                scatter += part.within()
+        return float(count), mean, scatter
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("by_class", "total")}
@@ -183,7 +185,7 @@ class Moments:
         """Scatter of all the rows about their mean, (d, d)."""
         scatter = self.total[2]
         if scatter is None:
-            raise ValueError(_MEANS_ONLY)
+            raise ValueError(MEANS_ONLY)
         return scatter
 
     def map(self, matrix: ArrayLike) -> Moments:

@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from isrlearn.core.laws import (
-    RowSample,
-    cell_covariances,
-    complement,
-    covariance_p_value,
-    independent_shifts,
-    mean_p_value,
-    residuals,
-)
+from isrlearn.core.laws import RowSample, complement, covariance_p_value, residuals
 from isrlearn.core.moments import Moments
 from isrlearn.core.shifts import Shifts, covariance_shifts, joint_shifts
 from isrlearn.core.whiten import equalised, reliable_coordinates
@@ -122,6 +115,66 @@ def mean_rank_of(
     # Edge of the Marchenko-Pastur law: the largest squared shift of pure noise.
     noise = float((np.sqrt(p - rank) + np.sqrt(max(q - rank, 0))) ** 2)
     return RankTest(rank, p_values, level, t[:limit], noise, limit)
+
+
+def independent_shifts(count: NDArray, classes: NDArray | None = None) -> int:
+    """Independent mean shifts of cells with these counts: per class, its environments less one."""
+    seen = np.count_nonzero(count if classes is None else count[classes], axis=1)
+    return int(np.maximum(seen - 1, 0).sum())
+
+
+def cell_covariances(
+    moments: Moments, axes: NDArray, classes: NDArray | None
+) -> NDArray[np.float64]:
+    """Covariance of each cell along the axes, (K, E, p, p); the class's for cells of two rows."""
+    picked = slice(None) if classes is None else classes
+    if moments.scatter is None or moments.pooled:
+        covariance = axes.T @ (moments.within() / max(moments.dof, 1.0)) @ axes
+        return np.broadcast_to(covariance, (*moments.count[picked].shape, *covariance.shape))
+    dof = moments.cell_dof[picked][..., None, None]
+    S = np.where(dof > 0, axes.T @ moments.scatter[picked] @ axes, 0.0)
+    whole = S.sum(axis=1, keepdims=True) / np.maximum(dof.sum(axis=1, keepdims=True), 1.0)
+    return np.where(dof >= 2, S / np.maximum(dof, 1.0), whole)
+
+
+def mean_p_value(
+    statistic: float, C: NDArray, moments: Moments, classes: NDArray | None, found: int = 0
+) -> float:
+    """Upper tail of the summed squared mean shifts of cells with covariances C (K, E, p, p).
+
+    `found` directions were chosen to hold the largest shifts, and the statistic is of the others.
+    """
+    count = moments.count if classes is None else moments.count[classes]
+    p, q, v = C.shape[-1], independent_shifts(count), np.maximum(count - 1, 2.0)
+    n = (moments.dof - p - 1) / 2
+    if n <= 1:
+        # With too few rows the moments of the F approximation do not exist: no conclusion.
+        return 1.0
+    share = count / np.maximum(count.sum(axis=1, keepdims=True), 1.0)
+    share = np.where(count > 0, share, 1.0)
+    trace = np.trace(C, axis1=-2, axis2=-1)
+    flat = C.reshape(*count.shape, -1)
+    products = flat @ flat.swapaxes(1, 2)  # (K, E, E)
+    if not moments.pooled:
+        # tr S² is tr Σ² and, by sampling noise, about (tr Σ)² / v more.
+        own = np.einsum("kee->ke", products)
+        own = (own - trace**2 / v) / (1 + 1 / v - 2 / v**2)
+        np.einsum("kee->ke", products)[...] = np.maximum(own, trace**2 / p)
+    seen = count > 0
+    root = np.sqrt(np.where(seen, share, 0.0))
+    contrast = np.eye(count.shape[1]) * seen[:, None] - root[:, None] * root[:, :, None]
+    mean = np.sum((1 - share) * trace)
+    if mean <= 0:
+        return float(statistic <= 0)  # no spread inside the cells: any difference is real
+    variance = 2 * np.sum(contrast**2 * products)
+    # McKeon's law of the Lawley-Hotelling trace, for the whitening was estimated.
+    left = q - found
+    b = (p + 2 * n) * (left + 2 * n) / (2 * (2 * n + 1) * (n - 1))
+    whitening = 4 + (p * left + 2) / (b - 1)
+    unit = p * left * (whitening - 2) / (2 * n * whitening) * moments.dof * mean / (p * q)
+    spread = 0.0 if moments.pooled else np.sum(((1 - share) * trace) ** 2 / (v * p)) / mean**2
+    degrees = 2 * mean**2 / variance * left / q
+    return float(stats.f.sf(statistic / unit, degrees, 1 / (1 / whitening + spread)))
 
 
 def covariance_rank(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core.moments import Moments
+from isrlearn.core.moments import NO_CELL_SCATTERS, Moments
 
 _MAX_SWEEPS = 50
 #: Features up to which all eigenvalues are computed; beyond, the leading ones by iteration.
@@ -44,17 +44,19 @@ class Shifts:
 
     def principal(self, rank: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Leading eigenvectors (p, rank) of the scatter, and its largest eigenvalues, sorted."""
-        S = self.stacked()
-        p = S.shape[1]
+        p = self.means.shape[1]
         if p <= _DENSE:
+            S = self.stacked()
             values, vectors = linalg.eigh(S.T @ S)
         else:
             # Subspace iteration: only products with p×k matrices, never a p×p decomposition.
             k = min(p, rank + _EXTRA)
             Q = np.linalg.qr(np.random.default_rng(0).standard_normal((p, k)))[0]
             for _ in range(_STEPS):
-                Q = np.linalg.qr(S.T @ (S @ Q))[0]
-            image = S @ Q
+                image = self.means.T @ (self.means @ Q)
+                image += sum(D @ (D @ Q) for D in self.covariances)
+                Q = np.linalg.qr(image)[0]
+            image = np.vstack([self.means @ Q, *(D @ Q for D in self.covariances)])
             values, inner = linalg.eigh(image.T @ image)
             vectors = Q @ inner
         return vectors[:, ::-1][:, :rank], np.maximum(values[::-1], 0.0)
@@ -84,13 +86,6 @@ class Shifts:
         inside = N.T @ self.covariances @ N
         return float(np.sum((self.means @ N) ** 2) + np.sum(inside**2))
 
-    def outside(self, N: NDArray) -> Shifts:
-        """The shifts on the orthogonal complement of N, in coordinates of that complement."""
-        if not N.shape[1]:
-            return self
-        rest = linalg.null_space(N.T)
-        return Shifts(self.means @ rest, rest.T @ self.covariances @ rest)
-
 
 def mean_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
     """Shifts of the cell means from their class mean, weighted by root counts."""
@@ -104,21 +99,23 @@ def covariance_shifts(moments: Moments, classes: NDArray | None = None) -> Shift
     Each environment is compared with the mean of those before it: independent contrasts with the
     same sum of squares as the deviations from the mean of all, and one matrix fewer per class.
     """
-    scatter, d = moments.cell_scatter, moments.n_features
+    scatter, d = moments.scatter, moments.n_features
+    if scatter is None or moments.pooled:
+        raise ValueError(f"covariances are compared, and {NO_CELL_SCATTERS}")
     picked = range(len(scatter)) if classes is None else classes
     compared = [(k, np.flatnonzero(moments.cell_dof[k])) for k in picked]
     # A class seen once has nothing to compare; that there is no shift is a shift of zero.
     found = np.zeros((max(1, sum(max(0, len(cells) - 1) for _, cells in compared)), d, d))
     rest = iter(found)
     for k, cells in compared:
-        mean, seen = np.zeros((d, d)), 0.0
+        total, seen = np.zeros((d, d)), 0.0
         for e in cells:
             dof = moments.cell_dof[k, e]
-            difference = np.divide(scatter[k, e], dof, out=next(rest) if seen else None)
-            difference -= mean
-            share = dof / (seen + dof)
-            mean += share * difference
-            difference *= np.sqrt(seen * share / 2)
+            if seen:
+                weight = np.sqrt(seen * dof / (seen + dof) / 2)
+                contrast = np.multiply(scatter[k, e], weight / dof, out=next(rest))
+                contrast -= (weight / seen) * total
+            total = total + scatter[k, e] if seen else scatter[k, e]
             seen += dof
     return Shifts(np.zeros((0, d)), found)
 

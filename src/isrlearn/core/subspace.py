@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from isrlearn.core.laws import independent_shifts
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, mean_rank, mean_rank_of
+from isrlearn.core.rank import RankTest, independent_shifts, mean_rank, mean_rank_of
 from isrlearn.core.whiten import Whitening, equalised, whitening_if_sampled, without_rounding
 
 Variant = Literal["pooled", "paper"]
@@ -113,25 +112,13 @@ class Eraser:
     def _change(self, Z: NDArray) -> NDArray:
         # Rows are centred first: far from the origin the difference of two products would be all
         # rounding error.
-        basis, dual = self.factors(Z.dtype)
+        size, unit = np.abs(self.dual), np.ones(self.dual.shape[1])
+        if size.max(initial=0.0) > _LARGE:
+            # Features of very different scales have a dual that float32 could not hold.
+            least = np.where(size > 0, size, np.inf).min(axis=0)
+            unit = 2.0 ** np.round(np.log2(size.max(axis=0)) / 2 + np.log2(least) / 2)
+        basis, dual = (self.basis * unit).astype(Z.dtype), (self.dual / unit).astype(Z.dtype)
         return ((Z @ dual) * Z.dtype.type(self.scale - 1.0)) @ basis.T
-
-    def factors(self, dtype: DTypeLike) -> tuple[NDArray, NDArray]:
-        """Basis and dual in a precision, in other units where float32 could not hold them.
-
-        Features of very different scales have a dual of very large entries.
-        """
-        size = np.abs(self.dual)
-        if size.max(initial=0.0) <= _LARGE:
-            return self.basis.astype(dtype), self.dual.astype(dtype)
-        least = np.where(size > 0, size, np.inf).min(axis=0)
-        unit = 2.0 ** np.round(np.log2(size.max(axis=0)) / 2 + np.log2(least) / 2)
-        return (self.basis * unit).astype(dtype), (self.dual / unit).astype(dtype)
-
-    def on(self, components: NDArray) -> Eraser:
-        """The same eraser for centred rows on orthonormal directions (d, p) whose span holds it."""
-        basis, dual = components.T @ self.basis, components.T @ self.dual
-        return Eraser(basis, dual, self.scale, np.zeros(components.shape[1]))
 
     def fold(self, coef: ArrayLike, intercept: ArrayLike) -> tuple[NDArray, NDArray]:
         """Head on x that equals (coef, intercept) on the erased x."""
@@ -198,9 +185,12 @@ def mean_subspace(
     # One whitening and one decomposition for the rank test and the subspace.
     factor, auto = coordinates.factor, n_spurious == "auto"
     _, s, Vt = np.linalg.svd(shifts @ factor, full_matrices=auto)
-    rank, test = tested(
-        n_spurious, lambda: mean_rank_of(s**2, factor @ Vt.T, moments, picked, level=level)
-    )
+    if auto:
+        n_spurious = mean_rank_of(s**2, factor @ Vt.T, moments, picked, level=level)
+    if isinstance(n_spurious, RankTest):
+        rank, test = n_spurious.rank, n_spurious
+    else:
+        rank, test = int(n_spurious), None
     rank = min(rank, limit, int(np.count_nonzero(s > s[:1] * NEGLIGIBLE)))
     return oblique(Vt[:rank].T, coordinates, s**2, test)
 
@@ -305,21 +295,17 @@ def oblique(
     if coordinates is None:
         Q = without_rounding(Q)
         return Subspace(Q, Q, spectrum, test)
-    basis, triangle = _orthonormal((Q.T @ coordinates.inverse).T)
+    vectors = (Q.T @ coordinates.inverse).T
+    size = np.abs(vectors).max(axis=1, initial=0.0)
+    # Largest rows first: the triangle is then exact however different the scales of features are.
+    order = np.argsort(-size, kind="stable")
+    basis, triangle = np.linalg.qr(vectors[order])
+    basis = basis[np.argsort(order)]
+    if size.any() and size.max() > _WILD * size[size > 0].min():
+        # Beside large features, the rows of small ones would be rounding errors: they follow from
+        # the triangle by substitution.
+        regular = triangle + np.diag(np.diag(triangle) == 0)
+        exact = linalg.solve_triangular(regular, vectors.T, trans="T").T
+        basis = np.where(np.abs(exact - basis) < NEGLIGIBLE, exact, basis)
     # basis @ dual.T = inverse.T Q Qᵀ factor.T: the projector of the coordinates, mapped back.
     return Subspace(basis, coordinates.factor @ Q @ triangle.T, spectrum, test)
-
-
-def _orthonormal(vectors: NDArray) -> tuple[NDArray, NDArray]:
-    """Orthonormal columns (d, r), and the triangular factor that maps them to the given ones."""
-    size = np.abs(vectors).max(axis=1, initial=0.0)
-    if not size.any() or size.max() <= _WILD * size[size > 0].min():
-        return np.linalg.qr(vectors)
-    # Beside large features, the rows of small ones would be rounding errors. With the largest rows
-    # first the triangle is exact; each small row then follows from it by substitution.
-    order = np.argsort(-size)
-    Q, triangle = np.linalg.qr(vectors[order])
-    Q = Q[np.argsort(order)]
-    regular = triangle + np.diag(np.diag(triangle) == 0)
-    exact = linalg.solve_triangular(regular, vectors.T, trans="T").T
-    return np.where(np.abs(exact - Q) < NEGLIGIBLE, exact, Q), triangle

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core.moments import Moments, between
+from isrlearn.core.moments import MEANS_ONLY, Moments, between
 
 if TYPE_CHECKING:
     from isrlearn.core.subspace import Eraser
@@ -63,30 +63,26 @@ def whitening_if_sampled(moments: Moments) -> Whitening | None:
     return whitening(moments) if moments.scatter is not None and enough else None
 
 
-def whitening(moments: Moments) -> Whitening:
-    """Whitening by the pooled within-cell covariance.
+def whitening(moments: Moments, *, total: bool = False) -> Whitening:
+    """Whitening by the pooled within-cell covariance, or by the total covariance of all rows.
 
     A direction with no variance inside the cells keeps a tiny one, so that a feature which is
-    constant in each environment still counts as the clearest of shifts.
+    constant in each environment still counts as the clearest of shifts. A direction with no
+    variance at all is left out of a total whitening: multiplied by a large constant, even a
+    rounding error would be large.
     """
-    within = moments.within()
-    scale = np.diag(within)
-    if (scale <= 0).any():
-        scale = np.where(scale > 0, scale, np.diag(moments.total_scatter()))
+    scatter = moments.total[2] if total else moments.within()
+    if scatter is None:
+        raise ValueError(MEANS_ONLY)
+    dof = max(moments.total[0] - moments.ddof, 1.0) if total else moments.dof
     # One row per cell leaves no degrees of freedom, and no scatter within the cells to divide.
-    dof = moments.dof if moments.dof > 0 else 1.0
-    return _whitening_of(within / dof, scale / dof)
-
-
-def _whitening_of(covariance: NDArray, variance: NDArray, nothing: float = -np.inf) -> Whitening:
-    """Whitening of a covariance, conditioned by the given variances first.
-
-    Features without variance, and directions whose eigenvalue is at most `nothing`, are left out:
-    multiplied by a large constant even a rounding error would be large.
-    """
-    scale = np.sqrt(variance)
+    dof = dof if dof > 0 else 1.0
+    squares, nothing = np.diag(scatter), _ROUNDING if total else -np.inf
+    if not total and (squares <= 0).any():
+        squares = np.where(squares > 0, squares, np.diag(moments.total_scatter()))
+    scale = np.sqrt(squares / dof)
     inverse_scale = 1.0 / np.where(scale > 0, scale, np.inf)
-    correlation = covariance * inverse_scale * inverse_scale[:, None]
+    correlation = scatter / dof * inverse_scale * inverse_scale[:, None]
     try:
         lower = linalg.cholesky(correlation, lower=True)
         singular = np.diag(lower).min() ** 2 < _FLOOR
@@ -211,7 +207,8 @@ class Coordinates:
     ----------
     eraser : Eraser
     linear : ndarray of shape (d, p) or (d,)
-        Matrix, or scale of each column, applied to the erased and centred features.
+        Matrix applied to the centred features, the erasure included; or scale of each column,
+        applied to the erased and centred features.
     """
 
     eraser: Eraser
@@ -220,7 +217,7 @@ class Coordinates:
     def __call__(self, X: NDArray) -> NDArray:
         """Rows of X in these coordinates, in X's own precision."""
         if self.linear.ndim == 2:
-            return (X - self.eraser.center).astype(X.dtype) @ self.matrix.astype(X.dtype)
+            return (X - self.eraser.center).astype(X.dtype) @ self.linear.astype(X.dtype)
         Z = self.eraser.centred(X)
         Z *= self.linear.astype(X.dtype)
         return Z
@@ -230,33 +227,39 @@ class Coordinates:
         if self.linear.ndim == 1:
             lifted = coef * self.linear
             return self.eraser.fold(lifted, intercept - lifted @ self.eraser.center)
-        lifted = coef @ self.matrix.T
+        lifted = coef @ self.linear.T
         return lifted, intercept - lifted @ self.eraser.center
 
-    @property
-    def n_coordinates(self) -> int:
-        """Number of coordinates."""
-        return self.linear.shape[-1]
+    def scatter(self, scatter: NDArray) -> NDArray[np.float64]:
+        """Scatter (p, p) in these coordinates, from that of the features (d, d)."""
+        if self.linear.ndim == 2:
+            return self.linear.T @ scatter @ self.linear
+        basis, dual, removed = self.eraser.basis, self.eraser.dual, 1.0 - self.eraser.scale
+        # (I - rUVᵀ) S (I - rVUᵀ) = S - UAᵀ - AUᵀ with A = rSV - r²/2 UVᵀSV.
+        image = scatter @ dual
+        half = removed * image - removed**2 / 2 * basis @ (dual.T @ image)
+        found = scatter - np.hstack([basis, half]) @ np.hstack([half, basis]).T
+        found *= self.linear
+        found *= self.linear[:, None]
+        return found
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
         """The whole linear map, (d, p): these coordinates are ``(X - center) @ matrix``."""
-        eraser, linear = self.eraser, self.linear
-        if linear.ndim == 1:
-            linear = np.diag(linear)
-        weight = (1.0 - eraser.scale) * (eraser.basis.T @ linear)
-        return linear - eraser.dual @ weight
+        if self.linear.ndim == 2:
+            return self.linear
+        weight = (1.0 - self.eraser.scale) * self.eraser.basis.T * self.linear
+        return np.diag(self.linear) - self.eraser.dual @ weight
 
 
 def head_coordinates(moments: Moments, eraser: Eraser) -> Coordinates:
     """Coordinates for a head on erased features: whitened by all rows, or standardised."""
-    count, _, scatter = moments.total
-    if scatter is None:
-        raise ValueError("these moments keep means only; compute them with order=2")
-    dof = max(count - moments.ddof, 1.0)
+    count = moments.total[0]
     if moments.ddof == 0 or count >= ROWS_PER_FEATURE * moments.n_features:
-        whitened = _whitening_of(scatter / dof, np.diag(scatter) / dof, nothing=_ROUNDING)
-        return Coordinates(eraser, whitened.factor)
+        factor = whitening(moments, total=True).factor
+        weight = (1.0 - eraser.scale) * (eraser.basis.T @ factor)
+        return Coordinates(eraser, factor - eraser.dual @ weight)
+    dof, scatter = max(count - moments.ddof, 1.0), moments.total_scatter()
     return standardised(eraser, np.diag(scatter), scatter @ eraser.dual, dof)
 
 

@@ -22,7 +22,6 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from isrlearn.core.labels import Cells, encode
-from isrlearn.core.logistic import leading_metric
 from isrlearn.core.moments import Moments
 from isrlearn.core.whiten import Coordinates
 from isrlearn.dask.cluster import client_in_use, computed
@@ -94,10 +93,10 @@ class DaskSample(Sample):
     has_rows = False
 
     @property
-    def size(self) -> tuple[float, int]:
-        """Number of rows, or their total weight, and of features."""
-        n, d = super().size
-        return n, d if self.reduction is None else self.reduction[0].shape[1]
+    def size(self) -> tuple[float, int, int]:
+        """Number of rows (or their total weight), of features, and of cells."""
+        n, d, cells = super().size
+        return n, d if self.reduction is None else self.reduction[0].shape[1], cells
 
     def sums(self, of_sample: Callable[[Sample], Any], *, moments: bool) -> list[Any]:
         """One task per group of parts: the sum of a function of their samples."""
@@ -137,11 +136,10 @@ class DaskSample(Sample):
         """A logistic regression of the class in a head's coordinates."""
         weight = self.weight if weights is None else self.row_weights(weights)
         count = np.bincount(self.cells.k, weight, len(self.cells.classes)).astype(float)
-        center, matrix, metric = coordinates.eraser.center, coordinates.matrix, None
+        center, matrix, scatter = coordinates.eraser.center, coordinates.matrix, None
         if coordinates.linear.ndim == 1:
             share = count.sum() / moments.total[0]
-            scatter = share * (matrix.T @ moments.total_scatter() @ matrix)
-            metric = leading_metric(lambda V: scatter @ V, float(np.trace(scatter)), len(scatter))
+            scatter = share * coordinates.scatter(moments.total_scatter())
         if self.reduction is not None:
             components, origin = self.reduction
             center, matrix = origin + components @ center, components @ matrix
@@ -156,7 +154,7 @@ class DaskSample(Sample):
 
         loss: Any = SimpleNamespace(loss_and_gradient=summed)
         tol = 1e-6 if self.X.dtype == np.float32 else 1e-9
-        return minimise(loss, coordinates.n_coordinates, count, penalty, metric, start, tol)
+        return minimise(loss, coordinates.linear.shape[-1], count, penalty, scatter, start, tol)
 
 
 def _group_sum(parts: list[Any], labels: list[Sample], of_sample: Any) -> Any:

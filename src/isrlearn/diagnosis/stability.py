@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.angles import principal_angles
-from isrlearn.core.laws import independent_shifts
 from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
+from isrlearn.core.rank import independent_shifts
 
 #: Largest angle, in degrees, of a subspace that is called stable.
 STABLE = 30.0

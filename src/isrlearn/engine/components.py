@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import linalg, sparse
 
 from isrlearn.engine.rows import MOST, Rows, SparseRows, row_blocks
@@ -20,13 +20,19 @@ _EXTRA, _GAIN, _PASSES, _MOST_BYTES = 10, 1e-2, 10, 3 << 26
 
 
 def row_components(
-    X: Any, p: int, *, center: NDArray, weight: NDArray | None = None
+    X: Any,
+    p: int,
+    *,
+    center: NDArray,
+    weight: NDArray | None = None,
+    scatter: NDArray | None = None,
 ) -> NDArray[np.float64]:
-    """Leading principal directions (d, p) of rows, without a d×d matrix.
+    """Leading principal directions (d, p) of rows, without decomposing a d×d matrix.
 
     With few rows they come from the n×n Gram matrix, exactly; else from a block Krylov method
     with a fixed start, whose passes end when one adds less than a hundredth to the variance held.
-    scikit-learn's `randomized_svd` does not take rows that are read block by block.
+    scikit-learn's `randomized_svd` does not take rows that are read block by block. A `scatter`
+    (d, d) that is known takes the place of the passes.
 
     Examples
     --------
@@ -44,20 +50,22 @@ def row_components(
     # Block Krylov iteration: the best directions in the span of all the blocks so far.
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((d, p + _EXTRA)))[0]
     blocks, inner, held = [Q], np.empty((0, 0)), 0.0
+    known = None if scatter is None else scatter.astype(X.dtype, copy=False)
     for _ in range(_PASSES):
-        image = scatter_times(X, blocks[-1].astype(X.dtype), center, weight)
+        Q = blocks[-1].astype(X.dtype)
+        image = scatter_times(X, Q, center, weight) if known is None else known @ Q
         new = np.vstack([Q.T @ image for Q in blocks])
         inner = np.block([[inner, new[: len(inner)]], [new.T]])
-        values, vectors = np.linalg.eigh(inner)
-        before, held = held, float(values[-p:].sum())
+        before, held = held, float(np.linalg.eigvalsh(inner)[-p:].sum())
         if held - before <= _GAIN * held or len(inner) > min(d / 2, _MOST_BYTES / 8 / d):
             break
+        image = image.astype(np.float64, copy=False)
         for _ in range(2):  # twice, for what rounding left the first time
             for Q in blocks:
                 image -= Q @ (Q.T @ image)
             image = np.linalg.qr(image)[0]
         blocks.append(image)
-    parts = np.split(vectors[:, : -p - 1 : -1], len(blocks))
+    parts = np.split(np.linalg.eigh(inner)[1][:, : -p - 1 : -1], len(blocks))
     return sum(Q @ part for Q, part in zip(blocks, parts, strict=True))
 
 
@@ -79,7 +87,9 @@ def _few_components(X: Any, p: int, center: NDArray, weight: NDArray | None) -> 
     return (Z.T @ vectors - np.outer(rest, root @ vectors))[:, ::-1]
 
 
-def centred_blocks(X: Any, center: NDArray) -> Iterator[tuple[slice, Any, NDArray]]:
+def centred_blocks(
+    X: Any, center: NDArray, dtype: DTypeLike
+) -> Iterator[tuple[slice, Any, NDArray]]:
     """Blocks of rows less the center, and what is still to be subtracted: that of sparse rows."""
     if isinstance(X, SparseRows):
         for start in range(0, len(X), MOST):
@@ -88,13 +98,13 @@ def centred_blocks(X: Any, center: NDArray) -> Iterator[tuple[slice, Any, NDArra
         return
     for rows, block in row_blocks(X, max(_FEWEST, _BLOCK_BYTES // (4 * X.shape[1]))):
         # In float64 first: far from the origin, float32 cannot hold the center.
-        yield rows, (block - center).astype(X.dtype), np.zeros(len(center))
+        yield rows, (block - center).astype(dtype, copy=False), np.zeros(len(center))
 
 
 def scatter_times(X: Any, V: NDArray, center: NDArray, weight: NDArray | None) -> NDArray:
     """Scatter of the rows about `center` times V (d, k), in one pass, in V's precision."""
     total, rest, level = np.zeros(V.shape), center, np.zeros(V.shape[1])
-    for rows, block, rest in centred_blocks(X, center):
+    for rows, block, rest in centred_blocks(X, center, V.dtype):
         image = block @ V - (rest @ V).astype(V.dtype)
         image = image if weight is None else image * weight[rows, None].astype(V.dtype)
         total += block.T @ image
@@ -105,21 +115,26 @@ def scatter_times(X: Any, V: NDArray, center: NDArray, weight: NDArray | None) -
 def project(X: Any, components: NDArray, center: NDArray) -> NDArray:
     """``(X - center) @ components`` (n, p), in the precision of the rows, block by block."""
     out = np.empty((X.shape[0], components.shape[1]), dtype=X.dtype)
-    for rows, block, rest in centred_blocks(X, center):
+    for rows, block, rest in centred_blocks(X, center, X.dtype):
         out[rows] = block @ components.astype(X.dtype) - rest @ components
     return out
 
 
-def column_squares(X: Any, center: NDArray, weight: NDArray | None = None) -> NDArray[np.float64]:
-    """Sum over the rows of the squares of centred features, (d,)."""
-    w = np.ones(X.shape[0]) if weight is None else weight
+def column_squares(
+    X: Any, V: NDArray, center: NDArray, weight: NDArray | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Diagonal (d,) of the scatter of the rows about `center`, and its product with V (d, k)."""
     if isinstance(X, SparseRows):
+        w = np.ones(X.shape[0]) if weight is None else weight
         where, w_each = X.matrix.indices, np.repeat(w, np.diff(X.matrix.indptr))
         squares = w_each * (X.matrix.data - center[where]) ** 2
         zeros = w.sum() - np.bincount(where, w_each, len(center))
-        return np.bincount(where, squares, len(center)) + zeros * center**2
-    total = np.zeros(X.shape[1])
-    for rows, block, _ in centred_blocks(X, center):
-        Z = block.astype(np.float64)  # squares of float32 features may be out of its range
-        total += np.einsum("i,ij,ij->j", w[rows], Z, Z)
-    return total
+        squares = np.bincount(where, squares, len(center)) + zeros * center**2
+        return squares, scatter_times(X, V, center, weight)
+    total, squares = np.zeros(V.shape), np.zeros(len(V))
+    # In float64: squares of float32 features may be out of the range of float32.
+    for rows, Z, _ in centred_blocks(X, center, np.float64):
+        weighted = Z if weight is None else Z * weight[rows, None]
+        squares += np.einsum("ij,ij->j", weighted, Z)
+        total += weighted.T @ (Z @ V)
+    return squares, total

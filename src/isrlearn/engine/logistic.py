@@ -10,19 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
-from isrlearn.core.logistic import (
-    Metric,
-    check_problem,
-    class_roots,
-    common_root,
-    leading_metric,
-    row_losses,
-    row_metric,
-)
+from isrlearn.core.logistic import Root, Sketch, class_roots, inverse_root, row_scatter
 from isrlearn.core.whiten import Coordinates
-from isrlearn.engine.rows import row_blocks
 
 #: Bytes of a block of float64 rows: it stays in the cache between its two products.
 _BLOCK_BYTES = 4 << 20
@@ -104,7 +95,18 @@ class LogisticLoss:
             coef, intercept = dense.fold(coef, intercept)
         value, by_coef, by_intercept = 0.0, np.zeros(coef.shape), np.zeros(len(coef))
         for rows, Z in _blocks(self.X, len(coef), space if dense is None else None):
-            losses, residual = row_losses(Z @ coef.T + intercept, self.codes[rows])
+            codes, scores = self.codes[rows], Z @ coef.T + intercept
+            if len(coef) == 1:
+                losses = np.logaddexp(0.0, np.where(codes == 1, -1.0, 1.0) * scores[:, 0])
+                residual = expit(scores) - codes[:, None]
+            else:
+                own = np.arange(len(codes)), codes
+                scores -= scores.max(axis=1, keepdims=True)
+                losses, residual = -scores[own], np.exp(scores, out=scores)
+                total = residual.sum(axis=1)
+                losses += np.log(total)
+                residual /= total[:, None]
+                residual[own] -= 1.0
             if self.weight is not None:
                 losses = losses * self.weight[rows]
                 residual *= self.weight[rows, None]
@@ -112,7 +114,7 @@ class LogisticLoss:
             by_coef += residual.T @ Z
             by_intercept += residual.sum(axis=0)
         if dense is not None:
-            by_coef = (by_coef - np.outer(by_intercept, dense.eraser.center)) @ dense.matrix
+            by_coef = (by_coef - np.outer(by_intercept, dense.eraser.center)) @ dense.linear
         return value, by_coef, by_intercept
 
     def class_curvature(self, coef: NDArray, intercept: NDArray) -> NDArray[np.float64]:
@@ -133,10 +135,11 @@ class LogisticLoss:
 
 def _blocks(X: Any, width: int, coordinates: Any) -> Iterator[tuple[slice, NDArray]]:
     """Blocks of rows in the coordinates, for repeated work on `width` numbers per row."""
-    step = max(64, _BLOCK_BYTES // (8 * max(X.shape[1], 4 * width)))
-    for rows, block in row_blocks(X, step):
+    n, d = X.shape
+    step = max(64, _BLOCK_BYTES // (8 * max(d, 4 * width)))
+    for rows in (slice(start, min(start + step, n)) for start in range(0, n, step)):
         # In float64 whatever the rows' type: large terms cancel in the gradient.
-        Z = np.ascontiguousarray(block, dtype=np.float64)
+        Z = np.ascontiguousarray(X[rows], dtype=np.float64)
         yield rows, Z if coordinates is None else coordinates(Z)
 
 
@@ -193,25 +196,32 @@ def fit_logistic(
     >>> fit.coef.round(4).tolist(), fit.intercept.round(4).tolist(), fit.converged
     ([[0.5953]], [-0.8929], True)
     """
-    codes = np.asarray(codes)
+    codes, n = np.asarray(codes), X.shape[0]
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
-    check_problem(X.shape[0], codes, w, n_classes, penalty)
+    for name, values in (("codes", codes), ("weight", w)):
+        if values is not None and values.shape != (n,):
+            raise ValueError(f"{name} has shape {values.shape}, but X has {n} rows")
+    low, high = codes.min(initial=0), codes.max(initial=0)
+    if n_classes < 2 or low < 0 or high >= n_classes:
+        legal = f"0, …, {max(n_classes, 2) - 1} for {n_classes} classes"
+        raise ValueError(f"codes must lie in {legal}; they run from {low} to {high}")
+    if not penalty >= 0:
+        raise ValueError(f"penalty must not be negative; got {penalty}")
     count = np.bincount(codes, w, n_classes).astype(float)
     if tol is None:
         tol = 1e-6 if X.dtype == np.float32 else 1e-9
-    n, p = X.shape[0], X.shape[1] if coordinates is None else coordinates.n_coordinates
+    p = X.shape[1] if coordinates is None else coordinates.linear.shape[-1]
     whitened = coordinates is not None and coordinates.linear.ndim == 2
+    known: Any = None
+    if scatter is not None and coordinates is not None and not whitened and n >= p:
+        known = coordinates.scatter(scatter)
+        known *= count.sum() / n
     # Without a scatter of the features, only rows in memory can give a preconditioner. Many
     # whitened coordinates need no preconditioner, and cost more to compute than all the passes.
     large = n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES)
-    metric = None
     if large or (whitened and 2 * p > X.shape[1]):
-        if coordinates is not None and scatter is not None and not whitened:
-            T, share = coordinates.matrix, count.sum() / n
-            trace = float(np.einsum("ij,ik,kj->", T, scatter, T, optimize=True))
-            metric = leading_metric(lambda V: share * (T.T @ (scatter @ (T @ V))), share * trace, p)
         loss = LogisticLoss(X, codes, w, coordinates)
-        return minimise(loss, p, count, penalty, metric, start, tol, max_passes)
+        return minimise(loss, p, count, penalty, known, start, tol, max_passes)
     Z = np.empty((n, p))
     for rows, block in _blocks(X, p, coordinates):
         Z[rows] = block
@@ -223,10 +233,10 @@ def fit_logistic(
     if start is not None:
         coef = start.coef if span is None else start.coef @ span
         start = replace(start, coef=coef, intercept=start.intercept + start.coef @ mean)
-    if not whitened:
-        metric = row_metric(Z if w is None else Z * np.sqrt(w)[:, None])
+    if not whitened and known is None:
+        known = row_scatter(Z if w is None else Z * np.sqrt(w)[:, None])
     loss = LogisticLoss(Z, codes, w)
-    fit = minimise(loss, Z.shape[1], count, penalty, metric, start, tol, max_passes)
+    fit = minimise(loss, Z.shape[1], count, penalty, known, start, tol, max_passes)
     coef = fit.coef if span is None else fit.coef @ span.T
     return replace(fit, coef=coef, intercept=fit.intercept - coef @ mean)
 
@@ -236,7 +246,7 @@ def minimise(
     p: int,
     count: NDArray,
     penalty: float,
-    metric: Metric | None,
+    scatter: NDArray | Sketch | None,
     start: LogisticFit | None = None,
     tol: float = 1e-9,
     max_passes: int = 1000,
@@ -251,9 +261,9 @@ def minimise(
     count : ndarray of shape (K,)
         Summed weight of the rows of each class.
     penalty : float
-    metric : Metric or None
-        Of the scatter of the rows; None if every coordinate has unit variance. An approximation
-        costs only passes.
+    scatter : ndarray of shape (p, p), Sketch or None
+        Of the rows; None if every coordinate has unit variance. An approximation costs only
+        passes.
     start, tol, max_passes
         As in `fit_logistic`.
     """
@@ -267,59 +277,66 @@ def minimise(
             shapes = f"{start.coef.shape}; this problem needs {(m, p)}"
             raise ValueError(f"start has coefficients of shape {shapes}")
         W = np.column_stack([start.coef, start.intercept])
-    passes = 0
+    # Curvature of rows which all have the class frequencies as probabilities, the same per class.
+    along = (1.0 - share @ share) / max(2, len(share) - 1)
+    scale = np.sqrt(total / (along * total + penalty))
+    inner = None if scatter is None else inverse_root(scatter, along / total, penalty / total)
 
-    def objective(W: NDArray) -> tuple[float, NDArray]:
-        """Mean penalised loss and its gradient (m, p + 1)."""
-        nonlocal passes
-        passes += 1
-        value, by_coef, by_intercept = loss.loss_and_gradient(W[:, :p], W[:, p])
-        value += 0.5 * float((ridge * W * W).sum())
-        return value / total, (np.column_stack([by_coef, by_intercept]) + ridge * W) / total
+    def root(A: NDArray, transposed: bool = False) -> NDArray:
+        coef = scale * A[:, :p] if inner is None else inner(A[:, :p], transposed)
+        return np.column_stack([coef, A[:, p] / np.sqrt(along)])
 
-    root = common_root(share, total, penalty, metric or (np.zeros((p, 0)), np.zeros(0), total))
+    passes, descended = 0, root
     if hasattr(loss, "class_curvature") and m >= max(p, _MANY_CLASSES):
-        W, _ = _descend(objective, W, root, _NEAR, max_passes)
-        root = class_roots((loss.class_curvature(W[:, :p], W[:, p]) + np.diag(ridge)) / total)
-    W, norm = _descend(objective, W, root, tol, max_passes - passes)
+        W, _, passes = _descend(loss, W, ridge, total, root, _NEAR, max_passes)
+        curvature = loss.class_curvature(W[:, :p], W[:, p]) + np.diag(ridge)
+        descended = class_roots(curvature / total)
+    W, norm, more = _descend(loss, W, ridge, total, descended, tol, max_passes - passes)
     if m > 1:
         # Scores of all classes may be shifted together; their coefficients sum to zero.
         W = W - W.mean(axis=0)
-    return LogisticFit(W[:, :p], W[:, p], norm <= max(tol, _CONVERGED), passes, norm)
+    return LogisticFit(W[:, :p], W[:, p], norm <= max(tol, _CONVERGED), passes + more, norm)
 
 
 def _descend(
-    objective: Callable[[NDArray], tuple[float, NDArray]],
+    loss: Any,
     start: NDArray,
-    root: Callable[[NDArray], NDArray],
+    ridge: NDArray,
+    total: float,
+    root: Root,
     tol: float,
     max_passes: int,
-) -> tuple[NDArray, float]:
-    """Where L-BFGS ends in coordinates of unit curvature, and the norm of the gradient there."""
-    first, gradient = objective(start)
-    loss = before = first
-    gradient = root(gradient).ravel()
-    unit = norm = float(np.linalg.norm(gradient))
-    if unit <= tol:
-        return start, unit
-    # In these units the first step of L-BFGS, of length one, is Newton's.
-    gradient /= unit
-    passes, trail = 1, deque([(np.zeros(start.size), gradient)], _MEMORY + 1)
+) -> tuple[NDArray, float, int]:
+    """Where L-BFGS ends in coordinates of unit curvature, its gradient norm there, and passes."""
+    p, passes, unit, first = start.shape[1] - 1, 0, 1.0, 0.0
+    value, norm, gradient = 0.0, 0.0, np.zeros(start.size)
 
     def at(u: NDArray) -> tuple[float, NDArray]:
-        nonlocal passes, loss, gradient, norm
-        if passes > 1 or u.any():
-            loss, gradient = objective(start + unit * root(u.reshape(start.shape)))
-            gradient = root(gradient).ravel() / unit
+        """Mean penalised loss and its gradient, in these coordinates."""
+        nonlocal passes, value, gradient, norm
+        if passes != 1 or u.any():  # the start is asked for twice
+            W = start + unit * root(u.reshape(start.shape))
+            value, *slopes = loss.loss_and_gradient(W[:, :p], W[:, p])
+            value = (value + 0.5 * float((ridge * W * W).sum())) / total
+            by_W = (np.column_stack(slopes) + ridge * W) / total
+            gradient = root(by_W, True).ravel() / unit
             passes, norm = passes + 1, unit * float(np.linalg.norm(gradient))
-        return (loss - first) / unit**2, gradient
+        return (value - first) / unit**2, gradient
+
+    at(np.zeros(start.size))
+    if norm <= tol:
+        return start, norm, passes
+    # In these units the first step of L-BFGS, of length one, is Newton's.
+    gradient /= norm
+    unit, first, before = norm, value, value
+    trail = deque([(np.zeros(start.size), gradient)], _MEMORY + 1)
 
     def stop(u: NDArray) -> None:
         nonlocal before
         trail.append((u.copy(), gradient))
-        if before - loss <= max(tol**2 / 2, _RESOLVED * loss):
+        if before - value <= max(tol**2 / 2, _RESOLVED * value):
             raise StopIteration
-        before = loss
+        before = value
 
     options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes, "gtol": 0, "ftol": 0}
     optimize.minimize(at, trail[0][0], jac=True, method="L-BFGS-B", callback=stop, options=options)
@@ -329,7 +346,9 @@ def _descend(
     idle = 0 if len(trail) > 1 and least <= _CONVERGED else _IDLE
     while idle < _IDLE and passes < max_passes:
         points, gradients = map(np.array, zip(*trail, strict=True))
-        inverse = optimize.LbfgsInvHessProduct(np.diff(points, axis=0), np.diff(gradients, axis=0))
+        steps, changes = np.diff(points, axis=0), np.diff(gradients, axis=0)
+        convex = np.einsum("ij,ij->i", steps, changes) > 0  # else all rounding error
+        inverse = optimize.LbfgsInvHessProduct(steps[convex], changes[convex])
         step = -(inverse @ gradients[-1])
         if unit * float(np.linalg.norm(step)) <= tol:
             break
@@ -339,4 +358,4 @@ def _descend(
             best, least, idle = trail[-1][0], norm, 0
         if step @ (gradient - gradients[-1]) <= 0:
             break
-    return start + unit * root(best.reshape(start.shape)), least
+    return start + unit * root(best.reshape(start.shape)), least, passes

@@ -28,7 +28,6 @@ from isrlearn.engine import (
     fit_logistic,
     project,
     row_components,
-    scatter_times,
     sum_cells,
 )
 
@@ -64,10 +63,11 @@ class Sample:
     has_rows = True
 
     @property
-    def size(self) -> tuple[float, int]:
-        """Number of rows, or their total weight, and of features."""
+    def size(self) -> tuple[float, int, int]:
+        """Number of rows (or their total weight), of features, and of cells, with empty ones."""
         n, d = self.X.shape
-        return float(n if self.weight is None else self.weight.sum()), int(d)
+        cells = len(self.cells.classes) * len(self.cells.environments)
+        return float(n if self.weight is None else self.weight.sum()), int(d), cells
 
     def rows(self, rows: NDArray) -> Sample:
         """Some of the rows, with the classes and environments that occur among them."""
@@ -75,11 +75,6 @@ class Sample:
         target = None if self.target is None else self.target[rows]
         weight = None if self.weight is None else self.weight[rows]
         return Sample(self.X[rows], cells, target, weight)
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells, empty ones included."""
-        return len(self.cells.classes) * len(self.cells.environments)
 
     def row_sample(self) -> RowSample | None:
         """Rows with a known environment, at most 20,000 evenly spread; None if not in memory."""
@@ -98,9 +93,12 @@ class Sample:
             self.X, self.cells, order=order, pooled=pooled, targets=self.target, weight=self.weight
         )
 
-    def components(self, p: int, center: NDArray) -> NDArray:
+    def components(self, p: int, moments: Moments) -> NDArray:
         """Leading principal directions (d, p) of the rows."""
-        return row_components(self.X, p, center=center, weight=self.weight)
+        _, center, scatter = moments.total
+        d = self.X.shape[1]
+        scatter = None if scatter is None else scatter[:d, :d]
+        return row_components(self.X, p, center=center[:d], weight=self.weight, scatter=scatter)
 
     def project(self, components: NDArray, center: NDArray) -> Sample:
         """The same sample with centred rows on directions (d, p)."""
@@ -108,8 +106,7 @@ class Sample:
 
     def standardised(self, eraser: Eraser) -> Coordinates:
         """Coordinates of a head on the erased features, without their scatter."""
-        squares = column_squares(self.X, eraser.center, self.weight)
-        cross = scatter_times(self.X, eraser.dual, eraser.center, self.weight)
+        squares, cross = column_squares(self.X, eraser.dual, eraser.center, self.weight)
         return standardised(eraser, squares, cross, max(self.size[0] - 1.0, 1.0))
 
     def row_weights(self, weights: tuple[NDArray, NDArray]) -> NDArray:
@@ -158,15 +155,14 @@ class MomentSample:
     given: Moments
     n_features: int
     has_rows = False
-    n_cells = 0
 
     def row_sample(self) -> None:
         """No rows: the moments are all there is."""
 
     @property
-    def size(self) -> tuple[float, int]:
-        """Number of rows and of features."""
-        return float(self.given.class_count.sum()), self.n_features
+    def size(self) -> tuple[float, int, int]:
+        """Number of rows, of features and of cells."""
+        return self.given.total[0], self.n_features, self.given.count.size
 
     def moments(self, keep: str) -> Moments:
         """The given moments, whatever they keep."""

@@ -78,10 +78,8 @@ class Streaming(check.SparseInput):
         )
         sample = Sample(rows, cells, target if self._target == "numbers" else None, weight)
         # How many rows the whole has is not known before its last part: keep a scatter.
-        keep = (
-            "cell" if settings.keep(np.inf, sample.size[1], sample.n_cells) == "cell" else "pooled"
-        )
-        moments = sample.moments(keep)
+        keep = settings.keep(np.inf, *sample.size[1:])
+        moments = sample.moments("pooled" if keep == "mean" else keep)
         if not first and self.moments_.scatter is None:
             raise ValueError(
                 "the fit before kept means only, and parts need second moments; begin with "

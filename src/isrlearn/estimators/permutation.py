@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.labels import Cells
-from isrlearn.core.laws import complement, independent_shifts
+from isrlearn.core.laws import complement
 from isrlearn.core.methods import Method
-from isrlearn.core.rank import RankTest, first_accepted, smallest_cell
+from isrlearn.core.rank import RankTest, first_accepted, independent_shifts, smallest_cell
 from isrlearn.core.whiten import equalised, reliable_coordinates
 from isrlearn.engine import sum_cells
 

@@ -14,10 +14,9 @@ from scipy import linalg
 from sklearn.base import is_classifier, is_regressor
 
 from isrlearn import validation as check
-from isrlearn.core.laws import independent_shifts
 from isrlearn.core.methods import METHODS, Method
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, covariance_rank, smallest_cell
+from isrlearn.core.rank import RankTest, covariance_rank, independent_shifts, smallest_cell
 from isrlearn.core.subspace import Eraser, Subspace, last_compared
 from isrlearn.core.whiten import (
     ROWS_PER_FEATURE,
@@ -77,27 +76,20 @@ class Settings:
         """Whether the head is one of ours that needs moments only."""
         return isinstance(self.head, str) and not HEADS[self.head].needs_rows
 
-    def keep(self, n: float, d: int, n_cells: int) -> Keep:
+    def keep(self, n: float, d: int, n_cells: float = np.inf) -> Keep:
         """What the moments of n rows of d features keep of the scatter of their cells.
 
         Every cell keeps its own where a scatter is needed at all and memory allows: classes and
-        environments may spread differently.
+        environments may spread differently. Without `n_cells`, the least that must be kept.
         """
-        least = self.least(n, d)
-        return "cell" if least == "pooled" and n_cells * d**2 <= MOST_ENTRIES else least
-
-    def least(self, n: float, d: int) -> Keep:
-        """The least that the moments of n rows of d features must keep of the scatter."""
         if METHODS[self.method].second_order or (self.weights is not None and self.closed_form):
             return "cell"
-        adapted = self.head is None or isinstance(self.head, tuple)
-        if isinstance(self.n_spurious, str) or not adapted:
-            return "pooled"
-        reduced = self.n_components is not None and (
-            self.n_components != "auto" or self.variant == "pooled"
-        )
-        whitened = self.variant == "pooled" and n >= ROWS_PER_FEATURE * d
-        return "pooled" if reduced or whitened else "mean"
+        pooled, fitted = self.variant == "pooled", not isinstance(self.head, tuple | None)
+        reduced = self.n_components is not None and (self.n_components != "auto" or pooled)
+        whitened = pooled and n >= ROWS_PER_FEATURE * d
+        if not (isinstance(self.n_spurious, str) or fitted or reduced or whitened):
+            return "mean"
+        return "cell" if n_cells * d**2 <= MOST_ENTRIES else "pooled"
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,11 +167,11 @@ class Fitter:
         self._subspaces: dict[Hashable, Subspace] = {}
         self._heads: dict[Hashable, tuple[NDArray, NDArray]] = {}
         self._starts: dict[Hashable, Any] = {}
-        n, d = sample.size
+        n, d, n_cells = sample.size
         first = settings[0]
         order: tuple[Keep, ...] = ("mean", "pooled", "cell")
-        most = max(settings, key=lambda s: order.index(s.least(n, d)))
-        keep = most.keep(n, d, sample.n_cells)
+        most = max(settings, key=lambda s: order.index(s.keep(n, d)))
+        keep = most.keep(n, d, n_cells)
         wide = d >= _WIDE and sample.has_rows
         self.moments = sample.moments("mean" if wide else keep)
         p = first.n_components
@@ -190,11 +182,11 @@ class Fitter:
             check.check_n_components(p, d)
         if wide and isinstance(p, Integral) and p * _THIN <= d:
             # Principal components of wide rows are computed from the rows, without a d×d matrix.
-            self._reduce(sample, sample.components(int(p), self.moments.total[1][:d]))
-            self.reduced = self.sample.moments(most.keep(n, int(p), sample.n_cells))
+            self._reduce(sample, sample.components(int(p), self.moments))
+            self.reduced = self.sample.moments(most.keep(n, int(p), n_cells))
         else:
             # With few rows the head can do without a d×d matrix, and so can a mean method.
-            lean = p is None and most.least(n, d) == "pooled" and n < ROWS_PER_FEATURE * d / 2
+            lean = p is None and most.keep(n, d) == "pooled" and n < ROWS_PER_FEATURE * d / 2
             if wide and keep != "mean" and (not lean or any(s.closed_form for s in settings)):
                 self.moments = sample.moments(keep)
             self.sample, self.reduced = sample, self.moments
@@ -253,7 +245,9 @@ class Fitter:
                 rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
             rank = permutation_rank(rows, method, level=s.level)
         elif rank == "auto":
-            rank = self._tested(s, method)
+            # Mean shifts of few features are tested where the subspace is found.
+            if method.second_order or d >= _WIDE or moments.pooled:
+                rank = self._tested(s, method)
         else:
             limit, why = dimension_limit(method, moments.count, d, s.variant)
             if not self.clip:
@@ -280,7 +274,7 @@ class Fitter:
         if p is not None:
             # Among principal components of wide rows, without a d×d matrix.
             center = moments.total[1]
-            sample = sample.project(sample.components(p, center), center)
+            sample = sample.project(sample.components(p, moments), center)
             reduced = sample.moments("cell")
             moments = reduced if reduced.n_features == p else reduced.columns(p)
         elif not method.second_order:
