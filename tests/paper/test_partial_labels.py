@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
 
+from isrlearn import ISRClassifier
+from isrlearn.datasets import load_digits_on_paper
+from isrlearn.metrics import worst_group_accuracy
 from isrlearn.paper import partial_labels
 from isrlearn.paper.partial_labels import (
+    METHODS,
+    PENALTIES,
+    Curve,
     LabelsPlan,
     _usable,
     curves,
@@ -64,15 +71,21 @@ def test_smaller_shares_are_parts_of_larger_ones():
 USABLE = {
     "all cells": ([0, 0, 1, 1], ["a", "b", "a", "b"], {}, []),
     "one class": ([0, 0, 1, 1], ["a", "b", "a", "a"], {}, ["class 1 was not compared"]),
+    "covariances": (
+        [0, 0, 0, 0, 1, 1, 1],
+        ["a", "a", "b", "b", "a", "a", "b"],
+        {"method": "cov"},
+        ["class 1 was not compared"],
+    ),
 }
 
 
 @pytest.mark.parametrize(("y", "known", "more", "notes"), USABLE.values(), ids=USABLE)
 def test_classes_that_cannot_be_compared_are_left_out(y, known, more, notes):
-    asked = {"C": 0.01, "weights": "class"}
+    asked = {"C": 0.01, "weights": "class"} | more
     known = np.array(known, dtype=object)
     parameters, environments, left_out = _usable(np.array(y), known, asked)
-    assert parameters == asked | more
+    assert parameters == asked
     assert environments is known
     assert left_out == notes
 
@@ -107,13 +120,42 @@ def test_changes_are_paired():
 
 def test_files(result, tmp_path):
     written = write_partial_labels(result, tmp_path, command="isr bench partial-labels")
-    assert [p.name for p in written] == ["table.md", "curves.json", "figure.png", "figure.svg"]
+    names = ["table.md", "curves.json", "results.csv", "figure.png", "figure.svg"]
+    assert [p.name for p in written] == names
     page = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert "Made by `isr bench partial-labels`." in page
     assert "| ISR-Mean, worst group, change |  | -0." in page
     found = json.loads((tmp_path / "curves.json").read_text(encoding="utf-8"))
     assert len(found["curves"]) == 8
     assert (tmp_path / "figure.png").read_bytes()[1:4] == b"PNG"
+    lines = (tmp_path / "results.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + len(result.records)
+
+
+def test_every_method_chooses_its_own_penalty_by_the_same_rule(result):
+    splits = load_digits_on_paper(random_state=0)
+    train, held_out = splits.train, splits.validation
+    for name in SMALL.methods:
+        _, settings = METHODS[name]
+        assert "C" not in settings
+        scores = []
+        for C in PENALTIES:
+            clf = ISRClassifier(C=C, **settings).fit(train.X, train.y, train.environments)
+            guess = clf.predict(held_out.X)
+            scores.append(worst_group_accuracy(held_out.y, guess, held_out.environments))
+        (kept,) = (
+            r
+            for r in result.records
+            if (r.key.seed, r.key.method, r.key.options)
+            == (0, name, {"fraction": 1.0, "score": "worst group"})
+        )
+        assert 1 - kept.validation == pytest.approx(max(scores))
+        assert kept.chosen["C"] == PENALTIES[int(np.argmax(scores))]
+
+
+def test_one_draw_has_no_spread():
+    one = Curve("d", "isr", "average", 0.1, 1, 0.8, math.nan, -0.1, math.nan)
+    assert (one.shown, one.change_shown) == ("0.800", "-0.100")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn import ISRClassifier, infer_environments
+from isrlearn import ISRClassifierCV, infer_environments
 from isrlearn.core.labels import encode
 from isrlearn.datasets import Splits, load_digits_on_paper, make_waterbirds_like
 from isrlearn.metrics import group_report
@@ -22,7 +23,7 @@ from isrlearn.paper.plan import check_names
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
 from isrlearn.paper.runner import complete
 from isrlearn.paper.summary import mean_interval
-from isrlearn.paper.tables import Table, markdown, result_dict, write_files
+from isrlearn.paper.tables import Table, csv_text, markdown, result_dict, write_files
 from isrlearn.progress import terminated_as_interrupted
 
 __all__ = [
@@ -41,16 +42,19 @@ DATASETS: Mapping[str, tuple[str, Callable[..., Splits]]] = {
     "waterbirds-like": ("Waterbirds-like simulation", make_waterbirds_like),
     "digits-on-paper": ("Digits on paper", load_digits_on_paper),
 }
-# The same settings for all fractions, as in the paper; classes are balanced in all methods.
-_HEAD = {"C": 0.01, "weights": "class"}
+#: Among these every method chooses its own C at every fraction, by the worst validation group.
+PENALTIES = [0.0001, 0.001, 0.01, 0.1, 1.0, 10.0]
+_MEAN = {"n_spurious": "auto", "weights": "class"}
+#: Labels, and settings of a search. As in the paper, ISR-Cov also chooses how much it removes.
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "isr": ("ISR-Mean", _HEAD),
-    "isr-filled": ("ISR-Mean, filled in", _HEAD),
-    "reweighting": (
-        "groups reweighted",
-        {"C": 0.01, "n_spurious": 0, "weights": "group"},
+    "isr": ("ISR-Mean", _MEAN),
+    "isr-filled": ("ISR-Mean, filled in", _MEAN),
+    "isr-cov": (
+        "ISR-Cov",
+        {"method": "cov", "n_spurious": ["auto", 1, 2, 3, 5, 8], "weights": "class"},
     ),
-    "plain": ("nothing removed", {**_HEAD, "n_spurious": 0}),
+    "reweighting": ("groups reweighted", {"n_spurious": 0, "weights": "group"}),
+    "plain": ("nothing removed", {"n_spurious": 0, "weights": "class"}),
 }
 #: Methods for which unknown environments are first inferred by `infer_environments`.
 _FILLED = ("isr-filled",)
@@ -95,7 +99,7 @@ class LabelsPlan:
                 n_environments=2,
                 seed=draw,
                 optimizer="converged",
-                parameters=METHODS[method][1],
+                parameters=METHODS[method][1] | {"C": PENALTIES},
                 options={"fraction": fraction, "score": score},
             )
             for draw, dataset, method, fraction, score in cells
@@ -125,12 +129,19 @@ class Curve:
     @property
     def shown(self) -> str:
         """Mean and half width."""
-        return f"{self.mean:.3f} ± {self.half_width:.3f}"
+        return _with_spread(f"{self.mean:.3f}", self.half_width)
 
     @property
     def change_shown(self) -> str:
         """The difference from all labels; empty for all labels themselves."""
-        return "" if self.fraction == 1 else f"{self.change:+.3f} ± {self.change_half_width:.3f}"
+        if self.fraction == 1:
+            return ""
+        return _with_spread(f"{self.change:+.3f}", self.change_half_width)
+
+
+def _with_spread(text: str, half_width: float) -> str:
+    """A number with its half width, if it has one."""
+    return text if math.isnan(half_width) else f"{text} ± {half_width:.3f}"
 
 
 def curves(records: Iterable[Record]) -> list[Curve]:
@@ -236,23 +247,46 @@ def run_partial_labels(
 def write_partial_labels(
     result: LabelsResult, out: Path | str, *, figures: bool = True, command: str = ""
 ) -> list[Path]:
-    """Paths of the files written: table.md, curves.json, figure.png, figure.svg."""
+    """Paths of the files written: table.md, curves.json, results.csv, figure.png, figure.svg."""
     note = (
         f"Test accuracy, mean over {result.plan.n_draws} draws of the data and of the rows whose "
         "environment is known, ± half the width of the 95 % interval of that mean. The head is "
         "fitted on all rows, the subspace on those with a known environment; *filled in*: the "
         "other environments were first inferred from features and class by `infer_environments`. "
-        "Settings are the same for every fraction of labels. A class without a labelled row in "
-        "some environment is not compared."
+        "A class without a labelled row in some environment is not compared. At every fraction "
+        f"each method chooses its own C among {', '.join(f'{C:g}' for C in PENALTIES)} by the "
+        "worst group of the validation split, in which every environment is known (as in the "
+        "paper, whose settings were chosen with all labels). ISR-Mean tests how many dimensions "
+        "to remove; ISR-Cov chooses the tested number, 1, 2, 3, 5 or 8 together with C. Classes "
+        "have equal weight in all methods, groups in *groups reweighted*."
     )
     title = "Partial environment labels"
     contents: dict[str, str | bytes] = {
         "table.md": markdown(title, [note], result.tables(), command=command),
         "curves.json": json.dumps(result.to_dict(), indent=1),
+        "results.csv": csv_of_fits(result.records),
     }
     if figures:
         contents |= labels_figure(result.curves, result.titles, result.labels)
     return write_files(out, contents)
+
+
+def csv_of_fits(records: Iterable[Record]) -> str:
+    """CSV with one line per score of a fit: its draw, what it chose, and its accuracy.
+
+    Examples
+    --------
+    >>> csv_of_fits([]).splitlines()[0]
+    'dataset,method,fraction,draw,score,C,n_spurious,validation,test'
+    """
+    columns = ("dataset", "method", "fraction", "draw", "score", "C", "n_spurious")
+    rows = (
+        {"dataset": r.key.dataset, "method": r.key.method, "draw": r.key.seed}
+        | {**r.key.options, **r.chosen}
+        | {"validation": 1 - r.validation, "test": 1 - r.value}
+        for r in records
+    )
+    return csv_text([*columns, "validation", "test"], rows)
 
 
 def _evaluated(keys: list[CellKey]) -> Iterator[Record | Failure]:
@@ -275,17 +309,18 @@ def _fitted(splits: Splits, cells: list[CellKey]) -> Iterator[Record]:
     if key.method in _FILLED:
         drawn = infer_environments(train.X, train.y, environments=drawn, random_state=key.seed)
     parameters, known, notes = _usable(train.y, drawn, dict(key.parameters))
-    clf = ISRClassifier(**parameters)
-    _, seconds, _ = fitted(clf.fit, train.X, train.y, environments=known)
+    search = ISRClassifierCV(scale=0.0, **parameters)
+    _, seconds, _ = fitted(search.fit, train.X, train.y, known, validation=splits.validation)
     test, validation = (
-        group_report(data.y, clf.predict(data.X), environments=data.environments)
+        group_report(data.y, search.predict(data.X), environments=data.environments)
         for data in (splits.test, splits.validation)
     )
+    chosen = {name: search.best_params_[name] for name in ("C", "n_spurious")}
     groups = [1 - group.value for group in test.groups]
     for key in cells:
         name = _ATTRIBUTES[key.options["score"]]
         error, held_out = (1 - getattr(report, name) for report in (test, validation))
-        yield Record(key, error, held_out, groups, seconds, notes)
+        yield Record(key, error, held_out, groups, seconds, notes, chosen=chosen)
 
 
 def partly_labelled(environments: NDArray, fraction: float, seed: int) -> NDArray:
@@ -312,9 +347,11 @@ def _usable(
     (classes, k), (names, e) = encode(y), encode(known)
     count = np.zeros((len(classes), len(names)))
     np.add.at(count, (k[e >= 0], e[e >= 0]), 1)
-    compared = classes[np.count_nonzero(count, axis=1) > 1].tolist()
+    least = 2 if parameters.get("method") == "cov" else 1  # rows of a cell that is compared
+    compared = classes[np.count_nonzero(count >= least, axis=1) > 1].tolist()
     if compared:
         left_out = [c for c in classes.tolist() if c not in compared]
         return parameters, known, [f"class {c!r} was not compared" for c in left_out]
-    alone = {"C": parameters["C"], "weights": "class", "missing_environments": "single"}
+    alone = {"n_spurious": 0, "weights": "class", "missing_environments": "single"}
+    alone["C"] = parameters["C"]
     return alone, None, ["nothing could be compared: nothing was removed or reweighted"]

@@ -97,6 +97,7 @@ class Record:
     seconds: float  # duration of the fit
     warnings: list[str] = field(default_factory=list)  # distinct ones of the fit
     versions: Mapping[str, str] = field(default_factory=dict)  # of isrlearn and its dependencies
+    chosen: Mapping[str, Any] = field(default_factory=dict)  # settings, by the validation split
 
     def line(self) -> str:
         """One line of JSON, without the newline; null stands for an infinite error."""
