@@ -99,7 +99,12 @@ REAL = (
 )
 FOLDERS = (
     option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of the data set."),
-    option("--features", type=click.Path(exists=True, dir_okay=False), help="Features as .npz."),
+    option(
+        "--features",
+        type=click.Path(exists=True, dir_okay=False),
+        multiple=True,
+        help="Features as .npz; repeat the option for the features of further networks.",
+    ),
     option("--network", help="Network to train, or encoder to run."),
     *REAL,
 )
@@ -159,7 +164,7 @@ def _add(
         writing = {option: given.pop(option) for option in ("figures",) if option in given}
         if writing.get("figures"):
             require_matplotlib()
-        given = {option: value for option, value in given.items() if value is not None}
+        given = {option: value for option, value in given.items() if value not in (None, ())}
         plan, run, write = prepare(name, **given)
         try:
             with working(name, quietly=True):
@@ -200,8 +205,11 @@ def _command_line() -> str:
         source = context.get_parameter_source(name)
         if name in _INCIDENTAL or source != click.core.ParameterSource.COMMANDLINE:
             continue
-        words.append(parameter.opts[0])
         value = context.params[name]
+        if name == "features":
+            words += [word for file in value for word in ("--features", file)]
+            continue
+        words.append(parameter.opts[0])
         if name == "fractions":
             value = tuple(f"{100 * share:g}" for share in value)
         if not isinstance(value, bool):

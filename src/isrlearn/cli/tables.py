@@ -101,7 +101,8 @@ def check_outputs(context: click.Context) -> None:
     for name, path in given.items():
         is_path = isinstance(types[name], click.Path) or str(path).endswith(".npy")
         if is_path and name not in outputs:
-            inputs += [path, *label_files(path)]
+            paths = path if isinstance(path, tuple) else (path,)  # of an option given repeatedly
+            inputs += [each for one in paths for each in (one, *label_files(one))]
     taken: dict[str, str] = {}
     for name, path in outputs.items():
         kind, hint = types[name], f"--{name}"

@@ -10,15 +10,16 @@ import pytest
 
 from isrlearn.cli.app import run
 from isrlearn.datasets import EnvironmentData, Splits, make_waterbirds_like
-from isrlearn.io import save_features
+from isrlearn.io import load_features, save_features
 from isrlearn.paper.real import REAL, RealPlan, run_real
 from isrlearn.paper.real import run as module
+from isrlearn.paper.real.features import mapped
 
 pytest.importorskip("torch")
 REAL_FILES = pytest.mark.skipif(
     "ISRLEARN_DATA" not in os.environ, reason="ISRLEARN_DATA is not set"
 )
-FILES = ["result.json", "results.jsonl", "summary.csv", "table.md"]
+FILES = ["result.json", "results.csv", "results.jsonl", "summary.csv", "table.md"]
 
 
 def atomic_write(folder) -> list[str]:
@@ -95,6 +96,38 @@ def test_heads_on_a_file_of_features(name, clip_like, tmp_path, capsys):
     }
     assert {row for row, _ in at} == {"erm", "reweighting"}
     assert at["erm", "isr-mean"]["mean"] > at["erm", "original"]["mean"] + 0.05
+
+
+def test_files_of_features_are_the_runs(clip_like, tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    noisy = mapped(load_features(clip_like), lambda X: X + rng.normal(size=X.shape))
+    second = save_features(tmp_path / "second.npz", noisy)
+    pages = []
+    for files in ([clip_like], [clip_like, second]):
+        arguments = [word for file in files for word in ("--features", str(file))]
+        out = tmp_path / str(len(files))
+        options = ["--methods", "original", "--trained-with", "erm", "--out", str(out)]
+        assert run(["bench", "waterbirds", *arguments, *options]) == 0
+        pages.append((out / "table.md").read_text(encoding="utf-8"))
+        assert f"isr bench waterbirds {' '.join(arguments)} --trained-with erm" in pages[-1]
+    rows = [[line for line in page.splitlines() if line.startswith("| ERM")] for page in pages]
+    # The paper's own numbers stand in the next column.
+    assert [[" ± " in line.split(" | ")[1] for line in lines] for lines in rows] == [
+        [False, False],
+        [True, True],
+    ]
+    assert "One file, so no spread" in pages[0]
+    assert "over 2 files" in pages[1]
+    seeds = (tmp_path / "2" / "results.csv").read_text(encoding="utf-8")
+    assert "average_accuracy,ERM,original,1," in seeds
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", ["waterbirds", "clip"])
+def test_a_fit_that_depends_on_no_seed_is_not_repeated(name, clip_like, tmp_path, capsys):
+    arguments = ["bench", name, "--features", str(clip_like), "--out", str(tmp_path / "out")]
+    assert run([*arguments, "--seeds", "3"]) == 2
+    assert "there are 1 sets of features" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -115,7 +115,7 @@ def _experiment(name: str, title: str, **options: Any) -> Experiment:
         rule=_rule,
         options=defaults,
         full=full,
-        n_seeds=3,
+        n_seeds=10,
         notes=(
             "With a file of features the head is a linear probe, weighted by group in the row "
             "*Reweighting*; otherwise it is the trained network's. Settings are chosen by the "

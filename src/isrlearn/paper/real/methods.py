@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -20,8 +20,6 @@ from isrlearn.paper.real.features import TrainedFeatures
 
 __all__ = ["METHODS", "Method", "Rule", "balanced", "comparable"]
 
-#: From samples to predictions.
-Predictor = Callable[[EnvironmentData], NDArray]
 #: Number of ranges of the target that stand for the classes of a regression.
 _RANGES = 5
 
@@ -37,6 +35,17 @@ class Rule:
     scale: tuple[float, ...] = (0.0, 0.5)  # fractions of the spurious part to keep
     penalties: tuple[float, ...] = (0.001, 0.01, 0.1)  # C of a classifier, alpha of a regression
     n_components: Any = "auto"
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """From samples to predictions, with the settings that the validation samples chose."""
+
+    predict: Callable[[EnvironmentData], NDArray]
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, data: EnvironmentData) -> NDArray:
+        return self.predict(data)
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ def _original(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
         codes = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
         return classes[codes]
 
-    return predict
+    return Predictor(predict)
 
 
 def _searched(
@@ -137,7 +146,8 @@ def _searched(
         least = 2 if settings.get("method") in ("cov", "joint") else 1
         environments = comparable(train, least)
     search.fit(train.X, train.y, environments=environments, validation=held_out)
-    return lambda data: search.predict(data.X)
+    chosen = {name: value for name, value in search.best_params_.items() if name != "head"}
+    return Predictor(lambda data: search.predict(data.X), chosen)
 
 
 def _adapted(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
@@ -156,7 +166,7 @@ def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
     if min(group_sizes(held_out.y, held_out.environments).values()) < 2:
         model.set_params(C=0.1)
     model.fit(held_out.X, held_out.y, environments=held_out.environments)
-    return lambda data: model.predict(data.X)
+    return Predictor(lambda data: model.predict(data.X), {"C": model.C_})
 
 
 def _leace(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
@@ -219,7 +229,7 @@ def _headed(
     if rule.n_components is None and rank < X.shape[1]:
         rule = replace(rule, n_components=rank)
     predict = _searched(TrainedFeatures(changed, None), rule, seed, scale=1.0, n_spurious=0)
-    return lambda data: predict(change(data))
+    return Predictor(lambda data: predict(change(data)), predict.chosen)
 
 
 #: All methods, by name.

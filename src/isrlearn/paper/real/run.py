@@ -22,6 +22,7 @@ from isrlearn.paper.real.tables import (
     Experiment,
     cell_scores,
     csv_of_cells,
+    csv_of_runs,
     score_tables,
 )
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
@@ -56,6 +57,13 @@ class RealPlan:
         check_names("method", self.methods or (), self.of.methods)
         if self.n_seeds is not None and self.n_seeds < 1:
             raise ValueError(f"n_seeds={self.n_seeds}: it must be at least 1")
+        fixed = self.of.frozen and "data" in self.of.options  # an encoder of given images
+        most = len(self.files) or int(fixed)  # 0 if every seed trains a network
+        if self.n_seeds is not None and 0 < most < self.n_seeds:
+            raise ValueError(
+                f"n_seeds={self.n_seeds}: heads on given features do not depend on the seed, and "
+                f"there are {most} sets of features; give one file of features per network"
+            )
 
     @property
     def of(self) -> Experiment:
@@ -68,21 +76,26 @@ class RealPlan:
         return {**self.of.options, **(self.of.full if self.full else {}), **self.options}
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Files of features, one per network; empty if the networks are trained here."""
+        return tuple(self.settled.get("features") or ())
+
+    @property
     def rows(self) -> tuple[str, ...]:
-        """Objectives; with a file of features, only those with which heads can be trained."""
+        """Objectives; with files of features, only those with which heads can be trained."""
         if self.trained_with is not None:
             return self.trained_with
         names = tuple(self.of.trained_with)
-        heads_only = self.settled.get("features") is not None
-        return tuple(name for name in names if name in HEADS) if heads_only else names
+        return tuple(name for name in names if name in HEADS) if self.files else names
 
     def keys(self) -> list[CellKey]:
         """The cells, one for each score of a method on a network."""
         options = self.settled
-        seeds = range(self.of.n_seeds if self.n_seeds is None else self.n_seeds)
+        runs = [{**options, "features": file} for file in self.files][: self.n_seeds]
+        runs = runs or [options] * (self.n_seeds or self.of.n_seeds)
         return [
-            CellKey(self.experiment, m, 0, seed, t, {}, {**options, "score": score})
-            for seed in seeds
+            CellKey(self.experiment, m, 0, seed, t, {}, {**run, "score": score})
+            for seed, run in enumerate(runs)
             for t in self.rows
             for m in (self.methods or self.of.methods)
             for score in self.of.scores
@@ -151,15 +164,16 @@ def run_real(
 
 
 def write_real(result: RealResult, out: Path | str, *, command: str = "") -> list[Path]:
-    """Paths of the files written: table.md, summary.csv, result.json."""
-    experiment = result.plan.of
-    n = len({record.key.seed for record in result.records})
-    settings = ", ".join(f"{k} = {v}" for k, v in result.plan.settled.items() if v is not None)
+    """Paths of the files written: table.md, summary.csv, results.csv, result.json."""
+    experiment, files = result.plan.of, result.plan.files
+    n, run = len({record.key.seed for record in result.records}), "file" if files else "seed"
+    over = f"Mean ± standard deviation over {n} {run}s" if n > 1 else f"One {run}, so no spread"
+    settled = {**result.plan.settled, "features": " ".join(files) or None}
+    settings = ", ".join(f"{k} = {v}" for k, v in settled.items() if v is not None)
     notes = [
-        f"Mean ± standard deviation over {n} seed{'s' * (n != 1)}; "
-        f"{'*paper* is the number in the paper; ' if experiment.table else ''}"
-        "*better by* is the mean difference from the first column, computed seed by seed, with its "
-        "standard error.",
+        f"{over}; {'*paper* is the number in the paper; ' if experiment.table else ''}"
+        f"*better by* is the mean difference from the first column, computed {run} by {run}"
+        f"{', with its standard error' * (n > 1)}.",
         *experiment.notes,
         f"Run with {settings}." if settings else "",
     ]
@@ -167,6 +181,7 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
     contents = {
         "table.md": markdown(experiment.title, notes, result.tables(), command=command),
         "summary.csv": csv_of_cells(result.cells, experiment.trained_with),
+        "results.csv": csv_of_runs(result.records, experiment.trained_with),
         "result.json": json.dumps(result.to_dict(), indent=1),
     }
     return write_files(out, contents)
@@ -213,5 +228,5 @@ def _scored(
         score = SCORES[key.options["score"]]
         errors = [score.error(group.value) for group in test.groups]
         value, held_out = (score.error(score.of(report)) for report in (test, validation))
-        out.append(Record(key, value, held_out, errors, seconds, notes))
+        out.append(Record(key, value, held_out, errors, seconds, notes, chosen=predict.chosen))
     return out

@@ -31,6 +31,7 @@ __all__ = [
     "TableScore",
     "cell_scores",
     "csv_of_cells",
+    "csv_of_runs",
     "paper_score",
     "score_tables",
 ]
@@ -244,3 +245,29 @@ def csv_of_cells(cells: Iterable[CellScore], labels: Mapping[str, str]) -> str:
         for cell in cells
     )
     return csv_text([f.name for f in fields(CellScore)], rows)
+
+
+def csv_of_runs(records: Iterable[Record], labels: Mapping[str, str]) -> str:
+    """CSV with one line per score of a method on one network: its seed, scores and settings.
+
+    Examples
+    --------
+    >>> csv_of_runs([], {}).splitlines()[0]
+    'score,trained_with,method,seed,validation,test,seconds,chosen'
+    """
+    rows = (
+        {
+            "score": score,
+            "trained_with": labels.get(r.key.optimizer, r.key.optimizer),
+            "method": r.key.method,
+            "seed": r.key.seed,
+            "validation": SCORES[score].score(r.validation),
+            "test": SCORES[score].score(r.value),
+            "seconds": r.seconds,
+            "chosen": " ".join(f"{name}={value}" for name, value in r.chosen.items()),
+        }
+        for r in records
+        for score in [r.key.options["score"]]
+    )
+    columns = ("score", "trained_with", "method", "seed", "validation", "test", "seconds", "chosen")
+    return csv_text(columns, rows)
