@@ -32,7 +32,7 @@ ORIGINAL = "trained by ERM"
 ADAPTED = "ISR, own head adapted"
 ISR = "ISR, new head"
 WEIGHTED = "new head, equally weighted groups, nothing removed"
-PENALTIES = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0)
+PENALTIES = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 #: Settings of the new heads. Those that remove nothing show what the head and its weights do alone.
 HEADS: dict[str, dict[str, Any]] = {
     "new head, nothing removed": {"n_spurious": 0, "weights": None},
