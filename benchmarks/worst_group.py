@@ -70,8 +70,10 @@ def without_truth(splits: Splits) -> Splits:
 
 
 def of_class(splits: Splits, k: int, **parameters: Any) -> Any:
-    """The paper's ISR-Mean on the means of one class."""
-    return search(splits, condition_on=np.unique(splits.train.y)[k], **PAPER, **parameters)
+    """The paper's ISR-Mean on the means of one class; only the head sees the others."""
+    train = splits.train
+    compared = train.y == np.unique(train.y)[k]
+    return search(splits, np.where(compared, train.environments, None), **PAPER, **parameters)
 
 
 OURS = "`ISRClassifierCV()`"

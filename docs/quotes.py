@@ -96,8 +96,8 @@ def units(method: str, factor: float) -> float:
     return mean(values("units/results.csv", "error", method=method, factor=factor))
 
 
-def faster() -> Numbers:
-    """How many times faster than 10,000 steps of IRMv1 a fit of ISR is."""
+def faster(kind: str = "ISR") -> Numbers:
+    """How many times faster than 10,000 steps of IRMv1 a fit of ISR, or of another kind, is."""
     seconds: dict[tuple[str, str], Numbers] = {}
     for row in read("isr-vs-irm/results.csv"):
         seconds.setdefault((row["n_environments"], row["method"]), []).append(float(row["seconds"]))
@@ -105,7 +105,7 @@ def faster() -> Numbers:
     return [
         median(slow / fast for slow, fast in zip(seconds[E, steps], times, strict=True))
         for (E, method), times in seconds.items()
-        if method.startswith("ISR")
+        if method.startswith(kind)
     ]
 
 

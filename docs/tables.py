@@ -142,7 +142,7 @@ def partial_labels() -> str:
     curves = [c for c in json.loads(text)["curves"] if c["score"] == "worst group"]
     shares = sorted({c["fraction"] for c in curves}, reverse=True)
     at = {(c["dataset"], c["method"], c["fraction"]): c["mean"] for c in curves}
-    labels = {"isr": "ISR-Mean", "isr-filled": "ISR-Mean, filled in"}
+    labels = {"isr": "ISR-Mean", "isr-filled": "ISR-Mean, filled in", "isr-cov": "ISR-Cov"}
     labels |= {"reweighting": "groups reweighted", "plain": "nothing removed"}
     data = {"waterbirds-like": "Waterbirds-like", "digits-on-paper": "digits on paper"}
     rows = [

@@ -21,10 +21,9 @@ from isrlearn.paper.evaluate import fitted
 from isrlearn.paper.figures import labels_figure
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import complete
-from isrlearn.paper.summary import mean_interval
-from isrlearn.paper.tables import Table, csv_text, markdown, result_dict, write_files
-from isrlearn.progress import terminated_as_interrupted
+from isrlearn.paper.runner import recorded
+from isrlearn.paper.summary import csv_of_scores, mean_interval
+from isrlearn.paper.tables import Table, markdown, result_dict, write_files
 
 __all__ = [
     "DATASETS",
@@ -230,18 +229,9 @@ def run_partial_labels(
     >>> [curve.score for curve in result.curves]
     ['worst group', 'average']
     """
-    keys = plan.keys()
-    with terminated_as_interrupted(), RecordFile(out, EXPERIMENT, command) as records:
-        failures = complete(
-            records,
-            keys,
-            _evaluated,
-            group=lambda key: (key.seed, key.dataset),
-            n_jobs=n_jobs,
-            label="fitting",
-        )
-    found = [records.by_id[key.id] for key in keys if key.id in records.by_id]
-    return LabelsResult(plan, found, failures)
+    records = RecordFile(out, EXPERIMENT, command)
+    by_draw: dict[str, Any] = {"group": lambda key: (key.seed, key.dataset), "label": "fitting"}
+    return LabelsResult(plan, *recorded(records, plan.keys(), _evaluated, n_jobs=n_jobs, **by_draw))
 
 
 def write_partial_labels(
@@ -264,29 +254,11 @@ def write_partial_labels(
     contents: dict[str, str | bytes] = {
         "table.md": markdown(title, [note], result.tables(), command=command),
         "curves.json": json.dumps(result.to_dict(), indent=1),
-        "results.csv": csv_of_fits(result.records),
+        "results.csv": csv_of_scores(result.records, ("fraction", "score")),
     }
     if figures:
         contents |= labels_figure(result.curves, result.titles, result.labels)
     return write_files(out, contents)
-
-
-def csv_of_fits(records: Iterable[Record]) -> str:
-    """CSV with one line per score of a fit: its draw, what it chose, and its accuracy.
-
-    Examples
-    --------
-    >>> csv_of_fits([]).splitlines()[0]
-    'dataset,method,fraction,draw,score,C,n_spurious,validation,test'
-    """
-    columns = ("dataset", "method", "fraction", "draw", "score", "C", "n_spurious")
-    rows = (
-        {"dataset": r.key.dataset, "method": r.key.method, "draw": r.key.seed}
-        | {**r.key.options, **r.chosen}
-        | {"validation": 1 - r.validation, "test": 1 - r.value}
-        for r in records
-    )
-    return csv_text([*columns, "validation", "test"], rows)
 
 
 def _evaluated(keys: list[CellKey]) -> Iterator[Record | Failure]:

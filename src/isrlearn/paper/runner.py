@@ -13,9 +13,9 @@ from typing import Any, TypeVar, cast
 from threadpoolctl import threadpool_limits
 
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.progress import progress
+from isrlearn.progress import progress, terminated_as_interrupted
 
-__all__ = ["complete", "outcomes"]
+__all__ = ["complete", "outcomes", "recorded"]
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
@@ -78,6 +78,18 @@ def complete(
                 records.append(outcome)
             advance(1)
     return failures
+
+
+def recorded(
+    records: RecordFile,
+    keys: Sequence[CellKey],
+    work: Callable[[list[CellKey]], Iterable[Record | Failure]],
+    **how: Any,
+) -> tuple[list[Record], list[Failure]]:
+    """Records of the cells, in order, and failures; `how` are further arguments of `complete`."""
+    with terminated_as_interrupted(), records:
+        failures = complete(records, keys, work, **how)
+    return [records.by_id[key.id] for key in keys if key.id in records.by_id], failures
 
 
 def outcomes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
@@ -16,6 +16,7 @@ from isrlearn.paper.tables import Table, csv_text, number
 __all__ = [
     "Summary",
     "csv_of_records",
+    "csv_of_scores",
     "csv_of_summaries",
     "error_tables",
     "excess_errors",
@@ -229,3 +230,22 @@ def csv_of_records(records: Iterable[Record]) -> str:
         for record in records
     )
     return csv_text(columns, rows)
+
+
+def csv_of_scores(records: Iterable[Record], options: Sequence[str]) -> str:
+    """CSV with one line per score of a fit: its key with some options, errors and settings.
+
+    Examples
+    --------
+    >>> csv_of_scores([], ["score"]).splitlines()[0]
+    'dataset,optimizer,method,score,seed,validation,test,seconds,chosen'
+    """
+    of_key = ("dataset", "optimizer", "method")
+    rows = (
+        {name: getattr(r.key, name) for name in (*of_key, "seed")}
+        | {name: r.key.options[name] for name in options}
+        | {"validation": r.validation, "test": r.value, "seconds": r.seconds}
+        | {"chosen": " ".join(f"{name}={value}" for name, value in r.chosen.items())}
+        for r in records
+    )
+    return csv_text([*of_key, *options, "seed", "validation", "test", "seconds", "chosen"], rows)

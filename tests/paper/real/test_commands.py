@@ -119,7 +119,7 @@ def test_files_of_features_are_the_runs(clip_like, tmp_path, capsys):
     assert "One file, so no spread" in pages[0]
     assert "over 2 files" in pages[1]
     seeds = (tmp_path / "2" / "results.csv").read_text(encoding="utf-8")
-    assert "average_accuracy,ERM,original,1," in seeds
+    assert "waterbirds,erm,original,average_accuracy,1," in seeds
     capsys.readouterr()
 
 

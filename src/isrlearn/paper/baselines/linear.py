@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isrlearn.core.labels import MISSING, encode
+from isrlearn.estimators.linear import LinearScores
 from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, Loss
 from isrlearn.paper.baselines.solve import Problem
 from isrlearn.validation import (
@@ -200,10 +200,10 @@ class LinearBaseline(LinearModel):
         return codes
 
 
-class LinearClassifier(ClassifierMixin, LinearModel):
+class LinearClassifier(LinearScores, ClassifierMixin, LinearModel):
     """Logistic regression for two classes, multinomial for more."""
 
-    classes_: NDArray
+    head: Any = "logistic"
     _attributes: ClassVar[str] = """
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
@@ -235,36 +235,14 @@ class LinearClassifier(ClassifierMixin, LinearModel):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Outputs of the linear model: (n,) for two classes, (n, n_classes) for more.
 
+        They are infinite or NaN if the method diverged.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         """
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
-
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The most probable class of each sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        """
-        outputs = self.decision_function(X)
-        index = (outputs > 0).astype(int) if outputs.ndim == 1 else outputs.argmax(axis=1)
-        return self.classes_[index]
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities (n_samples, n_classes) of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        """
-        outputs = self.decision_function(X)
-        if outputs.ndim == 1:
-            p = special.expit(outputs)
-            return np.column_stack([1.0 - p, p])
-        return np.asarray(special.softmax(outputs, axis=1))
 
 
 class LinearRegressor(RegressorMixin, LinearModel):

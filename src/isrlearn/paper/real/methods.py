@@ -33,7 +33,8 @@ class Rule:
     weights: tuple[Any, ...] = (None, "class", "group")
     n_spurious: Any = None
     scale: tuple[float, ...] = (0.0, 0.5)  # fractions of the spurious part to keep
-    penalties: tuple[float, ...] = (0.001, 0.01, 0.1)  # C of a classifier, alpha of a regression
+    #: C of a classifier, alpha of a regression.
+    penalties: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0)
     n_components: Any = "auto"
 
 

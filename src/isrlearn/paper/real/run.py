@@ -22,13 +22,12 @@ from isrlearn.paper.real.tables import (
     Experiment,
     cell_scores,
     csv_of_cells,
-    csv_of_runs,
     score_tables,
 )
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import complete
+from isrlearn.paper.runner import recorded
+from isrlearn.paper.summary import csv_of_scores
 from isrlearn.paper.tables import Table, markdown, result_dict, write_files
-from isrlearn.progress import terminated_as_interrupted
 
 __all__ = ["RealPlan", "RealResult", "run_real", "write_real"]
 
@@ -95,7 +94,7 @@ class RealPlan:
         runs = runs or [options] * (self.n_seeds or self.of.n_seeds)
         return [
             CellKey(self.experiment, m, 0, seed, t, {}, {**run, "score": score})
-            for seed, run in enumerate(runs)
+            for seed, run in enumerate(runs, start=self.of.first_seed)
             for t in self.rows
             for m in (self.methods or self.of.methods)
             for score in self.of.scores
@@ -149,18 +148,9 @@ def run_real(
         The command of the run, for the header of a new record file.
     """
     cache = Path(out) / "features" if cache is None else Path(cache)
-    keys = plan.keys()
-    with terminated_as_interrupted(), RecordFile(out, plan.experiment, command) as records:
-        failures = complete(
-            records,
-            keys,
-            partial(_evaluated, cache),
-            group=lambda key: (key.seed, key.optimizer),
-            n_jobs=n_jobs,
-            label=plan.experiment,
-        )
-    found = [records.by_id[key.id] for key in keys if key.id in records.by_id]
-    return RealResult(plan, found, failures)
+    records, work = RecordFile(out, plan.experiment, command), partial(_evaluated, cache)
+    how: dict[str, Any] = {"group": lambda key: (key.seed, key.optimizer), "n_jobs": n_jobs}
+    return RealResult(plan, *recorded(records, plan.keys(), work, label=plan.experiment, **how))
 
 
 def write_real(result: RealResult, out: Path | str, *, command: str = "") -> list[Path]:
@@ -181,7 +171,7 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
     contents = {
         "table.md": markdown(experiment.title, notes, result.tables(), command=command),
         "summary.csv": csv_of_cells(result.cells, experiment.trained_with),
-        "results.csv": csv_of_runs(result.records, experiment.trained_with),
+        "results.csv": csv_of_scores(result.records, ("score",)),
         "result.json": json.dumps(result.to_dict(), indent=1),
     }
     return write_files(out, contents)

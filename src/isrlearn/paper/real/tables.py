@@ -31,7 +31,6 @@ __all__ = [
     "TableScore",
     "cell_scores",
     "csv_of_cells",
-    "csv_of_runs",
     "paper_score",
     "score_tables",
 ]
@@ -56,6 +55,7 @@ class Experiment:
     options: Mapping[str, Any]  # everything that determines a run, with defaults
     full: Mapping[str, Any]  # changes for the paper's sizes
     n_seeds: int
+    first_seed: int = 0  # later if earlier ones were used to set up the experiment
     notes: tuple[str, ...] = ()  # for readers of the table
     labels: Mapping[str, str] = field(default_factory=dict)  # of methods, where not the usual ones
     frozen: bool = False  # features do not depend on the objective, which is that of the heads
@@ -245,29 +245,3 @@ def csv_of_cells(cells: Iterable[CellScore], labels: Mapping[str, str]) -> str:
         for cell in cells
     )
     return csv_text([f.name for f in fields(CellScore)], rows)
-
-
-def csv_of_runs(records: Iterable[Record], labels: Mapping[str, str]) -> str:
-    """CSV with one line per score of a method on one network: its seed, scores and settings.
-
-    Examples
-    --------
-    >>> csv_of_runs([], {}).splitlines()[0]
-    'score,trained_with,method,seed,validation,test,seconds,chosen'
-    """
-    rows = (
-        {
-            "score": score,
-            "trained_with": labels.get(r.key.optimizer, r.key.optimizer),
-            "method": r.key.method,
-            "seed": r.key.seed,
-            "validation": SCORES[score].score(r.validation),
-            "test": SCORES[score].score(r.value),
-            "seconds": r.seconds,
-            "chosen": " ".join(f"{name}={value}" for name, value in r.chosen.items()),
-        }
-        for r in records
-        for score in [r.key.options["score"]]
-    )
-    columns = ("score", "trained_with", "method", "seed", "validation", "test", "seconds", "chosen")
-    return csv_text(columns, rows)
