@@ -144,6 +144,7 @@ def partial_labels() -> str:
     at = {(c["dataset"], c["method"], c["fraction"]): c["mean"] for c in curves}
     labels = {"isr": "ISR-Mean", "isr-filled": "ISR-Mean, filled in", "isr-cov": "ISR-Cov"}
     labels |= {"reweighting": "groups reweighted", "plain": "nothing removed"}
+    labels |= {"reweighting-filled": "groups reweighted, filled in"}
     data = {"waterbirds-like": "Waterbirds-like", "digits-on-paper": "digits on paper"}
     rows = [
         [f"{title}: {label}", *(f"{at[name, method, share]:.3f}" for share in shares)]

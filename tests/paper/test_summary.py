@@ -20,8 +20,8 @@ from isrlearn.paper.published import (
     published_results,
 )
 from isrlearn.paper.records import CellKey, Record
-from isrlearn.paper.summary import csv_of_records, csv_of_summaries, error_tables, summaries
-from isrlearn.paper.tables import Table
+from isrlearn.paper.summary import Summary, csv_of_records, error_tables, summaries
+from isrlearn.paper.tables import Table, csv_of
 
 TITLES = {"3": "Example-3", "3s": "Example-3s"}
 LABELS = {"erm": "ERM", "oracle": "Oracle"}
@@ -77,7 +77,7 @@ def test_excess_is_taken_seed_by_seed_from_the_oracle_on_the_same_data(records):
 def test_without_an_oracle_there_is_no_excess(records):
     found = summaries([r for r in records if r.key.method == "erm"])
     assert all(np.isnan(s.excess_mean) for s in found)
-    row = next(csv.DictReader(io.StringIO(csv_of_summaries(found))))
+    row = next(csv.DictReader(io.StringIO(csv_of(Summary, found))))
     assert row["excess_mean"] == ""
 
 

@@ -15,14 +15,8 @@ from isrlearn.paper.plan import Plan
 from isrlearn.paper.published import compared, comparison_tables, published_results
 from isrlearn.paper.records import Failure, Record, RecordFile
 from isrlearn.paper.runner import complete
-from isrlearn.paper.summary import (
-    Summary,
-    csv_of_records,
-    csv_of_summaries,
-    error_tables,
-    summaries,
-)
-from isrlearn.paper.tables import Table, markdown, result_dict, write_files
+from isrlearn.paper.summary import Summary, csv_of_records, error_tables, summaries
+from isrlearn.paper.tables import Table, csv_of, markdown, result_dict, write_files
 from isrlearn.progress import terminated_as_interrupted
 
 __all__ = ["Result", "run", "write_result"]
@@ -203,7 +197,7 @@ def write_result(
     title = experiment.title + ", as published" * (result.plan.optimizer == "published")
     contents: dict[str, str | bytes] = {
         "results.csv": csv_of_records(result.records),
-        "summary.csv": csv_of_summaries(found),
+        "summary.csv": csv_of(Summary, found),
         "table.md": markdown(title, _notes(result), tables, command=command),
     }
     if figures:

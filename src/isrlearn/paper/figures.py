@@ -43,7 +43,7 @@ _OTHER = ("#999933", "d")
 _FLOOR = 1e-8  # lower end of a logarithmic axis: smaller errors count as solved
 
 _LABELS_COLOURS = {"isr": "#0072B2", "isr-cov": "#009E73"}
-_LABELS_COLOURS |= {"reweighting": "#D55E00", "plain": "#000000"}
+_LABELS_COLOURS |= {"reweighting": "#D55E00", "reweighting-filled": "#E69F00", "plain": "#000000"}
 _LABELS_STYLES = {"worst group": ("-", "o"), "average": ("--", "s")}
 
 

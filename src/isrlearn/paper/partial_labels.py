@@ -44,6 +44,7 @@ DATASETS: Mapping[str, tuple[str, Callable[..., Splits]]] = {
 #: Among these every method chooses its own C at every fraction, by the worst validation group.
 PENALTIES = [0.0001, 0.001, 0.01, 0.1, 1.0, 10.0]
 _MEAN = {"n_spurious": "auto", "weights": "class"}
+_WEIGHTED = {"n_spurious": 0, "weights": "group"}
 #: Labels, and settings of a search. As in the paper, ISR-Cov also chooses how much it removes.
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "isr": ("ISR-Mean", _MEAN),
@@ -52,11 +53,12 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
         "ISR-Cov",
         {"method": "cov", "n_spurious": ["auto", 1, 2, 3, 5, 8], "weights": "class"},
     ),
-    "reweighting": ("groups reweighted", {"n_spurious": 0, "weights": "group"}),
+    "reweighting": ("groups reweighted", _WEIGHTED),
+    "reweighting-filled": ("groups reweighted, filled in", _WEIGHTED),
     "plain": ("nothing removed", {"n_spurious": 0, "weights": "class"}),
 }
 #: Methods for which unknown environments are first inferred by `infer_environments`.
-_FILLED = ("isr-filled",)
+_FILLED = ("isr-filled", "reweighting-filled")
 FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.05)
 _ATTRIBUTES = {"worst group": "worst", "average": "average"}  # of a GroupReport
 SCORES = tuple(_ATTRIBUTES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -17,7 +17,6 @@ __all__ = [
     "Summary",
     "csv_of_records",
     "csv_of_scores",
-    "csv_of_summaries",
     "error_tables",
     "excess_errors",
     "mean_interval",
@@ -192,17 +191,6 @@ def error_tables(
         if rows:
             tables.append(Table(title, ["method", *(f"E = {E}" for E in counts)], rows))
     return tables
-
-
-def csv_of_summaries(found: Iterable[Summary]) -> str:
-    """CSV with one line per summary.
-
-    Examples
-    --------
-    >>> csv_of_summaries([]).startswith("dataset,method,n_environments,n_seeds,mean")
-    True
-    """
-    return csv_text([f.name for f in fields(Summary)], map(asdict, found))
 
 
 def csv_of_records(records: Iterable[Record]) -> str:

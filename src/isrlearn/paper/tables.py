@@ -6,14 +6,14 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from isrlearn.io.files import atomic_write
 from isrlearn.paper.records import Failure
 
-__all__ = ["Table", "csv_text", "markdown", "number", "result_dict", "write_files"]
+__all__ = ["Table", "csv_of", "csv_text", "markdown", "number", "result_dict", "write_files"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,17 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows({name: _digits(value) for name, value in row.items()} for row in rows)
     return out.getvalue()
+
+
+def csv_of(kind: type, items: Iterable[Any]) -> str:
+    """Instances of a dataclass as CSV; see `csv_text`.
+
+    Examples
+    --------
+    >>> csv_of(Failure, []).split()
+    ['key,message']
+    """
+    return csv_text([field.name for field in fields(kind)], map(asdict, items))
 
 
 def _digits(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from isrlearn.core import (
     principal_angles,
     regression_subspace,
 )
-from isrlearn.paper.tables import Table, csv_text, markdown, write_files
+from isrlearn.paper.tables import Table, csv_of, markdown, write_files
 
 __all__ = [
     "Complexity",
@@ -160,7 +160,7 @@ def write_complexity(
     )
     table = complexity_table(found)
     contents = {
-        "results.csv": csv_text([f.name for f in fields(Complexity)], map(asdict, found)),
+        "results.csv": csv_of(Complexity, found),
         "table.md": markdown("Environment complexity", [note], [table], command=command),
     }
     return write_files(out, contents)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,12 @@ from isrlearn.paper.real.tables import (
     CellScore,
     Experiment,
     cell_scores,
-    csv_of_cells,
     score_tables,
 )
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
 from isrlearn.paper.runner import recorded
 from isrlearn.paper.summary import csv_of_scores
-from isrlearn.paper.tables import Table, markdown, result_dict, write_files
+from isrlearn.paper.tables import Table, csv_of, markdown, result_dict, write_files
 
 __all__ = ["RealPlan", "RealResult", "run_real", "write_real"]
 
@@ -168,9 +167,11 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
         f"Run with {settings}." if settings else "",
     ]
     notes = [note for note in notes if note]
+    labels = experiment.trained_with
+    cells = [replace(cell, trained_with=labels[cell.trained_with]) for cell in result.cells]
     contents = {
         "table.md": markdown(experiment.title, notes, result.tables(), command=command),
-        "summary.csv": csv_of_cells(result.cells, experiment.trained_with),
+        "summary.csv": csv_of(CellScore, cells),
         "results.csv": csv_of_scores(result.records, ("score",)),
         "result.json": json.dumps(result.to_dict(), indent=1),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from operator import attrgetter
@@ -21,7 +21,7 @@ from isrlearn.paper.real.features import TrainedFeatures
 from isrlearn.paper.real.methods import METHODS, Rule
 from isrlearn.paper.records import Record
 from isrlearn.paper.summary import mean_interval
-from isrlearn.paper.tables import Table, csv_text
+from isrlearn.paper.tables import Table
 
 __all__ = [
     "SCORES",
@@ -30,7 +30,6 @@ __all__ = [
     "PaperScore",
     "TableScore",
     "cell_scores",
-    "csv_of_cells",
     "paper_score",
     "score_tables",
 ]
@@ -236,12 +235,3 @@ def _change(score: TableScore, cell: CellScore) -> str:
     if math.isnan(cell.change_error):
         return text
     return f"{text} (s.e. {factor * cell.change_error:.{digits}f})"
-
-
-def csv_of_cells(cells: Iterable[CellScore], labels: Mapping[str, str]) -> str:
-    """CSV with one line per cell; objectives have their labels."""
-    rows = (
-        {**asdict(cell), "trained_with": labels.get(cell.trained_with, cell.trained_with)}
-        for cell in cells
-    )
-    return csv_text([f.name for f in fields(CellScore)], rows)
