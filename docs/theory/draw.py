@@ -35,6 +35,34 @@ STYLE = {
 }
 
 
+#: Where the variables of a causal graph stand; those that are observed are shaded.
+NODES = {"y": (0.0, 1.0), "e": (2.0, 1.0), "z_c": (0.4, 0.0), "z_e": (1.6, 0.0), "x": (1.0, -1.0)}
+OBSERVED = ("y", "e", "x")
+#: What causes what, in the two models of the paper.
+GRAPHS = {
+    "classification": ("y z_c", "y z_e", "e z_e", "z_c x", "z_e x"),
+    "regression": ("z_c y", "z_c z_e", "e z_e", "z_c x", "z_e x"),
+}
+
+
+def draw_graphs() -> plt.Figure:
+    """The causal graphs of the two data models; arrows of the environment are coloured."""
+    figure, both = plt.subplots(1, 2, figsize=(6.4, 3.0))
+    for axes, (title, edges) in zip(both, GRAPHS.items(), strict=True):
+        for edge in edges:
+            start, end = edge.split()
+            colour = SPURIOUS if start == "e" else INVARIANT
+            style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.6, "shrinkA": 15}
+            axes.annotate("", NODES[end], NODES[start], arrowprops=style | {"shrinkB": 15})
+        for name, (x, y) in NODES.items():
+            shade = "#D0D0D0" if name in OBSERVED else "white"
+            axes.scatter(x, y, s=620, color=shade, edgecolor=INVARIANT, zorder=2)
+            axes.text(x, y, f"${name}$", ha="center", va="center")
+        axes.set(xlim=(-0.5, 2.5), ylim=(-1.5, 1.5), title=title, aspect="equal")
+        axes.axis("off")
+    return figure
+
+
 def draw_mean() -> plt.Figure:
     """Three environments, two spurious dimensions: the means of a class span them."""
     rng = np.random.default_rng(0)
@@ -194,6 +222,7 @@ def main() -> None:
     """Writes the pictures."""
     mpl.use("svg")
     figures = {
+        "graphs": draw_graphs,
         "mean": draw_mean,
         "cov": draw_cov,
         "multiclass": draw_multiclass,
