@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,6 +118,30 @@ def test_every_method_beats_a_head_that_took_the_shortcut(name):
     assert after > before + 0.2
     # The removal leaves the own head its threshold; LEACE takes the label with the environment.
     assert after > {"isr-own-head": 0.5, "leace": 0.5}.get(name, 0.85)
+
+
+PENALTIES = (1e-4, 0.01, 1.0)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_there_are_penalties_to_choose_from(name):
+    options = {**REAL[name].options, "features": None}
+    for trained_with in REAL[name].trained_with:
+        assert len(REAL[name].rule(trained_with, options).penalties) >= 3
+
+
+@pytest.mark.parametrize("name", ["original", "reweighted", "refit", "isr-mean"])
+def test_every_head_chooses_its_own_penalty_by_the_same_rule(name):
+    found = features(trained=False)
+    held_out = found.splits.validation
+    scores = []
+    for C in PENALTIES:
+        fitted = METHODS[name].fit(found, replace(RULE, penalties=(C,)), 0)
+        assert fitted.chosen["C"] == C
+        guess = fitted(held_out)
+        scores.append(worst_group_accuracy(held_out.y, guess, held_out.environments))
+    chosen = METHODS[name].fit(found, replace(RULE, penalties=PENALTIES), 0).chosen
+    assert scores[PENALTIES.index(chosen["C"])] == max(scores)
 
 
 def test_without_a_head_the_first_method_is_a_probe():
