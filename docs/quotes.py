@@ -27,6 +27,7 @@ Numbers = list[float]
 EVERY = range(2, 11)
 SHIFTED = ("3", "3s", "3'", "3s'")
 BIRDS, DIGITS = "Waterbirds-like features", "digits on paper"
+PARTIAL = ("waterbirds-like", "digits-on-paper")
 OURS, GUESSED = "`ISRClassifierCV()`", "the same, environments guessed by"
 
 
@@ -149,11 +150,17 @@ def worst(data: str, method: str) -> Numbers:
     return values("worst-group/results.csv", "worst", data=data, method=method)
 
 
-def points_lost(dataset: str, method: str, share: float) -> Numbers:
-    """Loss of the worst group if a share of the environments is known, and its half-width."""
+def labelled(dataset: str, method: str, share: float) -> dict[str, float]:
+    """The worst group if a share of the environments is known: mean, change, half-widths."""
     text = (TABLES["RESULTS"] / "partial-labels/curves.json").read_text("utf-8")
     key = {"dataset": dataset, "method": method, "fraction": share, "score": "worst group"}
     (found,) = (c for c in json.loads(text)["curves"] if key.items() <= c.items())
+    return found
+
+
+def points_lost(dataset: str, method: str, share: float) -> Numbers:
+    """Loss of the worst group if a share of the environments is known, and its half-width."""
+    found = labelled(dataset, method, share)
     return [-100 * found["change"], 100 * found["change_half_width"]]
 
 

@@ -143,8 +143,8 @@ def partial_labels() -> str:
     shares = sorted({c["fraction"] for c in curves}, reverse=True)
     at = {(c["dataset"], c["method"], c["fraction"]): c["mean"] for c in curves}
     labels = {"isr": "ISR-Mean", "isr-filled": "ISR-Mean, filled in", "isr-cov": "ISR-Cov"}
-    labels |= {"reweighting": "groups reweighted", "plain": "nothing removed"}
-    labels |= {"reweighting-filled": "groups reweighted, filled in"}
+    labels |= {"reweighting": "groups reweighted"}
+    labels |= {"reweighting-filled": "groups reweighted, filled in", "plain": "nothing removed"}
     data = {"waterbirds-like": "Waterbirds-like", "digits-on-paper": "digits on paper"}
     rows = [
         [f"{title}: {label}", *(f"{at[name, method, share]:.3f}" for share in shares)]
