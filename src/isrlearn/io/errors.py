@@ -31,16 +31,13 @@ class ModelFileError(ValueError):
 
     Examples
     --------
-    >>> import tempfile
     >>> from isrlearn.io import ModelFileError, load
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = file.write(b"\x80\x04N.")
-    ...     file.flush()
-    ...     try:
-    ...         load(file.name)
-    ...     except ModelFileError as error:
-    ...         print(str(error).partition(": ")[2])
-    this is a pickle, which could run any code: nothing was loaded
+    >>> _ = Path("model.isr").write_bytes(b"\x80\x04N.")
+    >>> try:
+    ...     load("model.isr")
+    ... except ModelFileError as error:
+    ...     print(error)
+    model.isr: this is a pickle, which could run any code: nothing was loaded
     """
 
 
@@ -49,14 +46,13 @@ class OutputError(ValueError):
 
     Examples
     --------
-    >>> import tempfile
     >>> from isrlearn.io.files import OutputError, check_output
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     try:
-    ...         check_output(file.name, inputs=[file.name])
-    ...     except OutputError as error:
-    ...         print(str(error).removeprefix(file.name))
-    : this is an input of the same command; choose another
+    >>> Path("train.csv").touch()
+    >>> try:
+    ...     check_output("./train.csv", inputs=["train.csv"])
+    ... except OutputError as error:
+    ...     print(error)
+    ./train.csv: this is an input of the same command; choose another
     """
 
 

@@ -41,13 +41,10 @@ def load_features(path: str | os.PathLike[str]) -> Splits:
 
     Examples
     --------
-    >>> import tempfile
     >>> from isrlearn.io import load_features
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = f"{folder}/clip.npz"
-    ...     np.savez(path, X=np.eye(6, 4), y=[0, 1] * 3, place=[0, 0, 1] * 2, split=[0, 1, 2] * 2)
-    ...     splits = load_features(path)
-    >>> splits.train
+    >>> y, place, split = [0, 1] * 3, [0, 0, 1] * 2, [0, 1, 2] * 2
+    >>> np.savez("clip.npz", X=np.eye(6, 4), y=y, place=place, split=split)
+    >>> load_features("clip.npz").train
     EnvironmentData(n_samples=2, n_features=4, environments=[0])
     """
     source = open_table(path)
@@ -86,12 +83,10 @@ def save_features(path: str | os.PathLike[str], splits: Splits) -> Path:
 
     Examples
     --------
-    >>> import tempfile
     >>> from isrlearn.datasets import make_waterbirds_like
     >>> from isrlearn.io import load_features, save_features
     >>> splits = make_waterbirds_like(n_features=32, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     load_features(save_features(f"{folder}/features.npz", splits)).train.X.shape
+    >>> load_features(save_features("features.npz", splits)).train.X.shape
     (4795, 32)
     """
     with atomic_write(path) as file:

@@ -135,11 +135,8 @@ def write_columns(path: str | os.PathLike[str], columns: Columns) -> None:
 
     Examples
     --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "t.csv"
-    ...     write_columns(path, {"x": np.array([0.5, 1.0]), "y": np.array(["a", "b"])})
-    ...     path.read_text().split()
+    >>> write_columns("t.csv", {"x": np.array([0.5, 1.0]), "y": np.array(["a", "b"])})
+    >>> Path("t.csv").read_text().split()
     ['x,y', '0.5,a', '1.0,b']
     """
     write = _writer(path)
@@ -165,15 +162,13 @@ def write_predictions(estimator: Any, X: Any, path: str | os.PathLike[str]) -> i
 
     Examples
     --------
-    >>> import tempfile
     >>> from isrlearn import ISRClassifier
     >>> X, codes = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80)
     >>> clf = ISRClassifier(n_spurious=1).fit(X, codes % 2, environments=codes // 2 % 2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     out = Path(folder) / "predictions.csv"
-    ...     n = write_predictions(clf, X, out)
-    ...     n, out.read_text().partition(chr(10))[0]
-    (80, 'prediction,probability_0,probability_1')
+    >>> write_predictions(clf, X, "predictions.csv")
+    80
+    >>> Path("predictions.csv").read_text().split()[0]
+    'prediction,probability_0,probability_1'
     """
     _writer(path)
     columns = {PREDICTION: np.asarray(estimator.predict(X))}

@@ -107,14 +107,12 @@ def save(
 
     Examples
     --------
-    >>> import os, tempfile
     >>> import isrlearn
     >>> from isrlearn.datasets import make_gaussian_environments
     >>> data = make_gaussian_environments(200, 3, n_invariant=2, n_spurious=1, random_state=0)
     >>> clf = isrlearn.ISRClassifier().fit(data.X, data.y, environments=data.environments)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     isrlearn.save(clf, os.path.join(folder, "model.isr"))
-    ...     same = isrlearn.load(os.path.join(folder, "model.isr"))
+    >>> isrlearn.save(clf, "model.isr")
+    >>> same = isrlearn.load("model.isr")
     >>> bool((same.predict_proba(data.X) == clf.predict_proba(data.X)).all())
     True
     """
@@ -166,14 +164,11 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
 
     Examples
     --------
-    >>> import os, tempfile
     >>> from isrlearn import ISRRegressor
     >>> from isrlearn.io import read_model, save
     >>> reg = ISRRegressor(1).fit([[0, 1], [1, 1], [2, 3]], [0, 1, 2], environments=[0, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.isr")
-    ...     save(reg, path, feature_names=["age", "dose"], metadata={"note": "first try"})
-    ...     model = read_model(path)
+    >>> save(reg, "model.isr", feature_names=["age", "dose"], metadata={"note": "first try"})
+    >>> model = read_model("model.isr")
     >>> model.feature_names, model.metadata
     (('age', 'dose'), {'note': 'first try'})
     """

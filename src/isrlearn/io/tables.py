@@ -128,11 +128,9 @@ def read_table(
 
     Examples
     --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "patients.csv"
-    ...     _ = path.write_text("age,dose,ill,hospital\n70,0.5,yes,A\n40,1.5,no,\n")
-    ...     table = read_table(path, label="ill", environment="hospital")
+    >>> rows = ["age,dose,ill,hospital", "70,0.5,yes,A", "40,1.5,no,"]
+    >>> _ = Path("patients.csv").write_text("\n".join(rows))
+    >>> table = read_table("patients.csv", label="ill", environment="hospital")
     >>> table.X.tolist(), table.y.tolist(), table.environments.tolist()
     ([[70.0, 0.5], [40.0, 1.5]], ['yes', 'no'], ['A', None])
     """
