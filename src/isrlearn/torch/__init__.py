@@ -5,8 +5,7 @@ try:
 except ImportError as error:
     raise ImportError('isrlearn.torch needs torch: pip install "isrlearn[torch]"') from error
 
-from isrlearn.torch.evaluate import evaluate
-from isrlearn.torch.features import extract_features, torch_moments
+from isrlearn.torch.features import evaluate, extract_features, torch_moments
 from isrlearn.torch.postprocess import postprocess, with_head
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Batches of a loader, checked, and the network that they pass through."""
+"""Batches of a loader, the network that they pass through, and its outputs, all checked."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isrlearn.progress import progress
+from isrlearn.validation import check_choice
 
 #: The code of an unknown environment.
 UNKNOWN = -1
@@ -148,3 +149,48 @@ def evaluated(
     with evaluating(model):
         for batch in batches(loader, model_device(model, device), shown=shown):
             yield batch, outputs_of(model, batch.x)
+
+
+def is_regression(task: str) -> bool:
+    """Whether targets are continuous."""
+    check_choice("task", task, ("classification", "regression"))
+    return task == "regression"
+
+
+def check_classes(y: Tensor) -> Tensor:
+    """The classes, if they are integer codes, one per sample."""
+    if y.is_floating_point() or y.ndim != 1:
+        raise ValueError(
+            f"classes must be integer codes, one per sample; got {y.dtype} of shape "
+            f"{tuple(y.shape)}. For continuous targets set task='regression'."
+        )
+    return y
+
+
+def class_logits(outputs: Tensor, y: Tensor) -> Tensor:
+    """Logits (n, K) of K classes, or (n,) of two, if the classes y are among them."""
+    check_classes(y)
+    single = outputs.ndim == 1 or outputs.shape[-1] == 1
+    n_classes = 2 if single else outputs.shape[-1]
+    if outputs.ndim > 2 or len(outputs) != len(y):
+        raise ValueError(
+            f"the model must return one row of logits per sample; got shape {tuple(outputs.shape)} "
+            f"for {len(y)} samples"
+        )
+    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < n_classes:
+        raise ValueError(
+            f"the model has outputs for {n_classes} classes, 0 to {n_classes - 1}; the loader "
+            f"yields classes from {int(y.min())} to {int(y.max())}"
+        )
+    return outputs.reshape(-1) if single else outputs
+
+
+def target_values(outputs: Tensor, y: Tensor) -> Tensor:
+    """Predicted targets, in the shape of the targets y."""
+    values = outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
+    if values.shape != y.shape:
+        raise ValueError(
+            f"the model must return one value per target; got shape {tuple(values.shape)} for "
+            f"targets of shape {tuple(y.shape)}"
+        )
+    return values

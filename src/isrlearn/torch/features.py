@@ -1,4 +1,4 @@
-"""Features of a trained network, the inputs of one of its linear layers, and their moments."""
+"""Features of a trained network, the inputs of a linear layer; their moments; and its scores."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ from isrlearn.core.moments import Moments
 from isrlearn.datasets import EnvironmentData
 from isrlearn.engine import cell_moments
 from isrlearn.io.files import atomic_write, check_writable
-from isrlearn.torch.batches import evaluated
-from isrlearn.torch.evaluate import check_classes, is_regression
+from isrlearn.metrics import GroupReport, group_report
+from isrlearn.torch.batches import (
+    check_classes,
+    class_logits,
+    evaluated,
+    is_regression,
+    target_values,
+)
 from isrlearn.torch.layer import captured
 
 #: Rows that are summed at a time. Adding moments costs as much as some hundred rows.
@@ -148,6 +154,55 @@ def torch_moments(
     total = total + moments(block) if block else total
     # Where some environments are unknown, the codes of the others are floats.
     return replace(total, environments=total.environments.astype(int))
+
+
+def evaluate(
+    model: nn.Module,
+    loader: Iterable[Any],
+    *,
+    task: str = "classification",
+    metric: str | None = None,
+    device: Any = None,
+    progress: bool = False,
+) -> GroupReport:
+    """Scores of a model in every group of a loader's samples.
+
+    Parameters
+    ----------
+    model, loader, device, progress
+        See `extract_features`.
+    task : {"classification", "regression"}, default="classification"
+    metric : {"accuracy", "rmse", "r2"}, optional
+        See `isrlearn.metrics.group_report`. Default: accuracy, or for regression RMSE.
+
+    Returns
+    -------
+    GroupReport
+        ``report.worst`` is the score of the worst group, ``report.average`` that of all samples.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from isrlearn.torch import evaluate
+    >>> model = torch.nn.Linear(1, 2)
+    >>> with torch.no_grad():
+    ...     _ = model.weight.copy_(torch.tensor([[-1.0], [1.0]])), model.bias.zero_()
+    >>> x, y = torch.tensor([[-1.0], [1.0], [2.0]]), torch.tensor([0, 1, 0])
+    >>> evaluate(model, [(x, y, torch.tensor([0, 0, 1]))]).worst_group
+    (0, 1)
+    """
+    regression = is_regression(task)
+    columns = []
+    for batch, outputs in evaluated(model, loader, device, shown=progress):
+        if regression:
+            predicted = target_values(outputs, batch.y).double()
+        else:
+            logits = class_logits(outputs, batch.y)
+            predicted = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
+        columns.append((predicted.cpu().numpy(), *batch.arrays()))
+    y_pred, y_true, environments = map(np.concatenate, zip(*columns, strict=True))
+    metric = metric or ("rmse" if regression else "accuracy")
+    return group_report(y_true, y_pred, environments, metric=metric)
 
 
 def _feature_batches(

@@ -10,8 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from isrlearn.torch.batches import UNKNOWN, Batch, batches
-from isrlearn.torch.evaluate import check_classes, class_logits, is_regression, target_values
+from isrlearn.torch.batches import (
+    UNKNOWN,
+    Batch,
+    batches,
+    check_classes,
+    class_logits,
+    is_regression,
+    target_values,
+)
 
 
 @dataclass(frozen=True)

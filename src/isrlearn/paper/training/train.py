@@ -28,7 +28,7 @@ from isrlearn.paper.training.run import (
 from isrlearn.paper.training.task import Groups, Task, find_task
 from isrlearn.progress import progress as progress_bar
 from isrlearn.torch.batches import batches, model_device
-from isrlearn.torch.evaluate import evaluate
+from isrlearn.torch.features import evaluate
 
 
 def train(
