@@ -303,7 +303,11 @@ def part(n: int) -> Counter[tuple[str, int]]:
         return codes[source]
 
     jinja2.Environment.compile = compile_once
-    sequences(n)
+    try:
+        sequences(n)
+    except BaseException:
+        # Groups of exceptions, such as hypothesis raises, do not pass from process to process.
+        raise AssertionError(traceback.format_exc()) from None
     return SEEN
 
 
