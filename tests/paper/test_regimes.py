@@ -93,6 +93,7 @@ def test_shares_are_reversed():
     np.testing.assert_allclose((train / train.sum(axis=0))[[0, 1, 0], range(3)], 0.9, atol=0.02)
     np.testing.assert_allclose((test / test.sum(axis=0))[[0, 1, 0], range(3)], 0.1, atol=0.05)
     assert task.score == "average"
+    assert _applied("reversed", Task(_data(COUNT // 10), _data(COUNT // 10))) == []
 
 
 @pytest.fixture

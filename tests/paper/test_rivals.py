@@ -135,3 +135,11 @@ def test_subsamples_are_balanced():
     coef = SubsampledLogistic().fit(X, y, environments).coef_[0]
     plain = WeightedLogistic().fit(X, y, environments).coef_[0]
     assert np.abs(coef[2:4]).max() < 0.5 < np.abs(plain[2:4]).min()
+
+
+def test_classes_weigh_alike_whatever_cells_are_missing():
+    _, y, environments = _cells(np.array([[400, 0], [40, 100]]))
+    cells = rivals.Cells.of(y, environments)
+    weight = rivals.row_weights(cells, "group")
+    total = [[weight[(cells.k == k) & (cells.e == e)].sum() for e in (0, 1)] for k in (0, 1)]
+    np.testing.assert_allclose(total, [[0, 270], [135, 135]])

@@ -53,15 +53,17 @@ def known_or_inferred(X: NDArray, y: NDArray, environments: Any, seed: int = 0) 
 
 
 def row_weights(cells: Cells, weights: str | None) -> NDArray[np.float64]:
-    """Weights with mean 1 that make classes, or groups, alike in total.
+    """Weights with mean 1 that make classes, or also the groups of each class, alike in total.
 
-    The rows of a class whose environment is unknown are a group.
+    The rows of a class whose environment is unknown are a group. Classes weigh alike even if one
+    has fewer groups: a missing cell must not become a prior.
     """
     if weights is None:
         return np.ones(len(cells.k))
-    codes = cells.k if weights == "class" else _groups(cells)
-    count = np.bincount(codes)
-    return len(codes) / (np.count_nonzero(count) * count[codes])
+    groups = np.unique(_groups(cells) if weights == "group" else cells.k, return_inverse=True)[1]
+    count = np.bincount(groups)
+    of_class = np.bincount(cells.k[np.unique(groups, return_index=True)[1]])
+    return len(groups) / (len(of_class) * of_class[cells.k] * count[groups])
 
 
 def _groups(cells: Cells) -> NDArray[np.intp]:

@@ -36,7 +36,7 @@ _DATA = (
     "Environments: sex (adult), race (compas, employment-ma), source (movie-reviews, components of "
     "TF-IDF), batch (bladderbatch: 33 rows to train on, groups of one to six to test on), person "
     "(watch, seven exercises), gender (law-school), paper (digits-on-paper), background "
-    "(waterbirds-like, garments-on-photos), colour (mc-cmnist, ten digits, 100 groups). Tables are "
+    "(waterbirds-like, garments-on-photos), colour (mc-cmnist, digits 0 to 2). Tables are "
     "split at random inside each group, 60 to 40; the others come with their test rows. Images are "
     "100 principal components of averaged pixels."
 )

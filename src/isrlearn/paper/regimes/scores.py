@@ -184,7 +184,7 @@ def _fitted(method: Method, task: Task, seed: int) -> tuple[float, float, str]:
     if isinstance(clf, DFRClassifier):
         count = Cells.of(y, given).count()
         if count[count > 0].min() < 2:
-            clf.set_params(C=0.1)  # a group of one row leaves nothing to choose C on
+            clf.set_params(C=1.0)  # a group of one row leaves nothing to choose C on
     clf.fit(X, y, environments=given)
     settings = settings or getattr(clf, "best_params_", {})
     told = {"environments": task.test.environments} if method.told else {}
