@@ -23,6 +23,8 @@ from isrlearn.engine.rows import Rows, SparseRows
 
 #: Types of features that are taken as they are; others are converted to the first.
 FLOATS = [np.float64, np.float32]
+#: Rows that show which feature varies most, and share of rows whose repetition is worth a warning.
+_PROBED, _REPEATED = 200, 0.01
 _READ: dict[str, Any] = {"dtype": FLOATS, "accept_sparse": "csr"}
 
 
@@ -175,6 +177,7 @@ def check_rows(
     sample_weight: Any,
     *,
     target: str | None,
+    clusters: Any = None,
     reset: bool = True,
     part: bool = False,
 ) -> tuple[Any, NDArray | None, Cells, NDArray | None]:
@@ -203,7 +206,9 @@ def check_rows(
             check_labels(y)
         check_classification_targets(y)
     e = check_environments(environments, len(X), estimator.missing_environments)
-    cells = Cells.of(y if target == "classes" else None, e)
+    if clusters is not None:
+        clusters = check_clusters(clusters, len(X))
+    cells = Cells.of(y if target == "classes" else None, e, clusters)
     if not part and environments is not None and len(cells.environments) < 2:
         known = "" if not len(cells.environments) else f", {_show(cells.environments[0])}"
         raise ValueError(
@@ -286,6 +291,38 @@ def check_environments(environments: ArrayLike | None, n: int, missing: str) -> 
             f"environments has shape {array.shape}, but X has {n} rows: give one label per row"
         )
     return array
+
+
+def check_clusters(clusters: ArrayLike, n: int) -> NDArray:
+    """Cluster of each row as an array."""
+    array = np.asarray(clusters)
+    if array.shape != (n,):
+        raise ValueError(
+            f"clusters has shape {array.shape}, but X has {n} rows: give one label per row"
+        )
+    missing = np.flatnonzero(is_missing(array))
+    if len(missing):
+        raise ValueError(
+            f"the cluster of row {missing[0]} is missing ({len(missing)} in all): give a row that "
+            "belongs to no other a cluster of its own"
+        )
+    return array
+
+
+def n_repeated(X: NDArray) -> int:
+    """Number of rows that repeat another row exactly; 0 where features are discrete.
+
+    Rows of discrete features may agree by chance. Those of a feature that takes a different value
+    in nearly every other row do not.
+    """
+    some = np.sort(X[:: max(1, len(X) // _PROBED)], axis=0)
+    feature = X[:, np.count_nonzero(np.diff(some, axis=0), axis=0).argmax()]
+    order = np.argsort(feature, kind="stable")
+    tied = np.flatnonzero(np.diff(feature[order]) == 0)
+    if len(tied) < _REPEATED * len(X):
+        return 0
+    same = int((X[order[tied]] == X[order[tied + 1]]).all(axis=1).sum())
+    return same if len(tied) - same < _REPEATED * (len(X) - same) else 0
 
 
 def check_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray:

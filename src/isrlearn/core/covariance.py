@@ -20,7 +20,13 @@ from isrlearn.core.subspace import (
     row_space,
     tested,
 )
-from isrlearn.core.whiten import Whitening, equalised, reliable_coordinates, whitening_if_sampled
+from isrlearn.core.whiten import (
+    ROWS_PER_FEATURE,
+    Whitening,
+    equalised,
+    reliable_coordinates,
+    whitening,
+)
 
 _ALL_EQUAL = "no two environments have different covariances; compare means instead"
 
@@ -73,9 +79,9 @@ def covariance_subspace(
     rank, test = tested(n_spurious, lambda: covariance_rank(moments, picked, level=level))
     if variant == "paper":
         return _flag_mean(moments, picked, rank, pair, test)
-    coordinates = whitening_if_sampled(moments)
-    mapped = moments
-    if coordinates is not None:
+    coordinates, mapped = None, moments
+    if moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features:
+        coordinates = whitening(moments)
         mapped = equalised(moments, coordinates.factor).map(coordinates.factor)
     shifts = covariance_shifts(mapped, picked)
     variance = np.diag(mapped.within()).max() / np.sqrt(mapped.dof)

@@ -93,19 +93,24 @@ class Cells:
         Position of each row's class.
     e : ndarray of int of shape (n,)
         Position of each row's environment; -1 where it is unknown.
+    cluster : ndarray of int of shape (n,), optional
+        What rows have in common, such as their patient: only clusters are independent.
     """
 
     classes: NDArray  # (K,)
     environments: NDArray  # (E,)
     k: NDArray[np.intp]  # (n,)
     e: NDArray[np.intp]  # (n,)
+    cluster: NDArray[np.intp] | None = None  # (n,)
 
     @classmethod
-    def of(cls, y: ArrayLike | None, environments: ArrayLike) -> Cells:
+    def of(
+        cls, y: ArrayLike | None, environments: ArrayLike, clusters: ArrayLike | None = None
+    ) -> Cells:
         """Cells of rows with these labels; without y, all rows are of class 0."""
         names, e = encode(environments)
         classes, k = encode(np.zeros(len(e), dtype=int) if y is None else y)
-        return cls(classes, names, k, e)
+        return cls(classes, names, k, e, None if clusters is None else encode(clusters)[1])
 
     def rows(self, rows: NDArray) -> Cells:
         """Cells of some of the rows, without the names that do not occur among them."""
@@ -113,7 +118,8 @@ class Cells:
         kept_k, k = np.unique(k, return_inverse=True)
         known = e != MISSING
         kept_e, e[known] = np.unique(e[known], return_inverse=True)
-        return Cells(self.classes[kept_k], self.environments[kept_e], k, e)
+        cluster = None if self.cluster is None else self.cluster[rows]
+        return Cells(self.classes[kept_k], self.environments[kept_e], k, e, cluster)
 
     def count(self) -> NDArray[np.intp]:
         """Rows of each cell, (K, E)."""

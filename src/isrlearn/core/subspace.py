@@ -12,7 +12,7 @@ from scipy import linalg
 
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest, independent_shifts, mean_rank, mean_rank_of
-from isrlearn.core.whiten import Whitening, equalised, whitening_if_sampled, without_rounding
+from isrlearn.core.whiten import ROWS_PER_FEATURE, Whitening, equalised, whitening, without_rounding
 
 Variant = Literal["pooled", "paper"]
 Rank = int | Literal["auto"] | RankTest
@@ -174,8 +174,9 @@ def mean_subspace(
         picked = last_compared(moments) if picked is None else picked
         shifts = np.concatenate([_centred(moments, k) for k in picked])
     else:
-        coordinates = whitening_if_sampled(moments)
-        if coordinates is not None:
+        exact, enough = moments.ddof == 0, ROWS_PER_FEATURE * moments.n_features
+        if moments.scatter is not None and (exact or moments.dof >= enough):
+            coordinates = whitening(moments)
             moments = equalised(moments, coordinates.factor)
         shifts = moments.mean_shifts(picked)
     limit = independent_shifts(moments.count, picked)

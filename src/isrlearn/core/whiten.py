@@ -57,12 +57,6 @@ class Whitening:
     inverse: NDArray[np.float64]  # (p, d)
 
 
-def whitening_if_sampled(moments: Moments) -> Whitening | None:
-    """Whitening if the moments have a scatter, and enough rows to invert it."""
-    enough = moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features
-    return whitening(moments) if moments.scatter is not None and enough else None
-
-
 def whitening(moments: Moments, *, total: bool = False) -> Whitening:
     """Whitening by the pooled within-cell covariance, or by the total covariance of all rows.
 

@@ -97,7 +97,7 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     (2, (1, 5))
     """
 
-    __metadata_request__fit = {"environments": True}
+    __metadata_request__fit = {"environments": True, "clusters": True}
     __metadata_request__partial_fit = {"environments": True}
 
     _target = "classes"
@@ -135,6 +135,7 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         environments: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Find the spurious subspace and fit the head on the rest.
 
@@ -148,10 +149,13 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
             Environment of each row; None or NaN where it is unknown: such rows train the head only.
         sample_weight : array-like of shape (n_samples,), optional
             Frequency weights.
+        clusters : array-like of shape (n_samples,), optional
+            What rows have in common, such as their patient or video: the rank test then counts
+            clusters, not rows.
         """
         settings = self._settings()
         rows, _, cells, weight = check.check_rows(
-            self, X, y, environments, sample_weight, target=self._target
+            self, X, y, environments, sample_weight, target=self._target, clusters=clusters
         )
         check.check_classes(cells.classes, np.bincount(cells.k, weight))
         return fit(settings, Sample(rows, cells, weight=weight)).store(self)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
@@ -75,6 +76,21 @@ class Sample:
         target = None if self.target is None else self.target[rows]
         weight = None if self.weight is None else self.weight[rows]
         return Sample(self.X[rows], cells, target, weight)
+
+    def independent(self, *, average: bool) -> Sample:
+        """One row per cluster and cell: the mean of its rows, or one of them.
+
+        Means of clusters vary less than rows; only rows have the covariances of the rows.
+        """
+        known = np.random.default_rng(0).permutation(np.flatnonzero(self.cells.e >= 0))
+        cells, X = self.cells.rows(known), self.X[known]
+        key = np.column_stack([np.asarray(cells.cluster), cells.k, cells.e])
+        _, first, own = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        X = X[:] if isinstance(X, Rows) else X
+        if average:
+            members = sparse.csr_array((np.ones(len(X)), (own.ravel(), np.arange(len(X)))))
+            X = members @ X.astype(np.float64) / members.sum(axis=1)[:, None]
+        return Sample(X if average else X[first], replace(cells.rows(first), cluster=None))
 
     def row_sample(self) -> RowSample | None:
         """Rows with a known environment, at most 20,000 evenly spread; None if not in memory."""

@@ -236,8 +236,20 @@ class Fitter:
         if len(moments.environments) < 2:
             return Subspace(np.zeros((d, 0)), np.zeros((d, 0)), np.zeros(0))
         check.check_cells(moments, second_order=method.second_order)
+        rows = self.sample
+        if getattr(getattr(rows, "cells", None), "cluster", None) is not None:
+            rows = rows.independent(average=not method.second_order)
+        X = getattr(rows, "X", None)
+        if isinstance(rank, str) and type(X) is np.ndarray and not self.clip:
+            n_repeated = check.n_repeated(X)
+            if n_repeated:
+                warnings.warn(
+                    f"{n_repeated} of {len(X)} rows repeat another one, and tests take rows for "
+                    "independent: leave them out, or pass clusters= with one name per original",
+                    UserWarning,
+                    stacklevel=6,
+                )
         if rank == "permutation":
-            rows = self.sample
             if isinstance(getattr(rows, "X", None), SparseRows):
                 rows = replace(rows, X=rows.X[:])
             in_memory = isinstance(getattr(rows, "X", None), np.ndarray)
@@ -246,8 +258,8 @@ class Fitter:
             rank = permutation_rank(rows, method, level=s.level)
         elif rank == "auto":
             # Mean shifts of few features are tested where the subspace is found.
-            if method.second_order or d >= _WIDE or moments.pooled:
-                rank = self._tested(s, method)
+            if method.second_order or d >= _WIDE or moments.pooled or rows is not self.sample:
+                rank = self._tested(s, method, rows)
         else:
             limit, why = dimension_limit(method, moments.count, d, s.variant)
             if not self.clip:
@@ -264,10 +276,11 @@ class Fitter:
         )
         return method.find(moments, d - 1, variant=s.variant, level=s.level)
 
-    def _tested(self, s: Settings, method: Method) -> RankTest | str:
+    def _tested(self, s: Settings, method: Method, sample: Any) -> RankTest | str:
         """The rank test where it needs more than the moments have; else "auto"."""
-        moments, sample = self.features, self.sample
-        p = None
+        moments, p, clustered = self.features, None, sample is not self.sample
+        if clustered:
+            moments = sample.moments("cell")
         if sample.has_rows and (moments.n_features >= _WIDE or moments.pooled):
             smallest = smallest_cell(moments) if method.second_order else np.inf
             p = reliable_components(moments, smallest)
@@ -277,7 +290,7 @@ class Fitter:
             sample = sample.project(sample.components(p, moments), center)
             reduced = sample.moments("cell")
             moments = reduced if reduced.n_features == p else reduced.columns(p)
-        elif not method.second_order:
+        elif not (method.second_order or clustered):
             return "auto"
         return method.rank(moments, level=s.level, rows=sample.row_sample())
 

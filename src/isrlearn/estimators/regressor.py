@@ -83,7 +83,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     (2, (5,))
     """
 
-    __metadata_request__fit = {"environments": True}
+    __metadata_request__fit = {"environments": True, "clusters": True}
     __metadata_request__partial_fit = {"environments": True}
 
     _target = "numbers"
@@ -119,6 +119,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         environments: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Find the spurious subspace and fit the head on the rest.
 
@@ -132,10 +133,13 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
             Environment of each row; None or NaN where it is unknown: such rows train the head only.
         sample_weight : array-like of shape (n_samples,), optional
             Frequency weights.
+        clusters : array-like of shape (n_samples,), optional
+            What rows have in common, such as their patient or video: the rank test then counts
+            clusters, not rows.
         """
         settings = self._settings()
         rows, target, cells, weight = check.check_rows(
-            self, X, y, environments, sample_weight, target=self._target
+            self, X, y, environments, sample_weight, target=self._target, clusters=clusters
         )
         return fit(settings, Sample(rows, cells, target, weight)).store(self)
 

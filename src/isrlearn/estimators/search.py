@@ -30,7 +30,7 @@ Split = tuple[Sample, Sample]
 class Search(check.SparseInput, BaseEstimator):
     """Tries settings of an estimator and keeps the one that a selection rule prefers."""
 
-    __metadata_request__fit = {"environments": True}
+    __metadata_request__fit = {"environments": True, "clusters": True}
 
     #: The estimator, the name of its penalty, and what y is.
     _base: Any
@@ -63,6 +63,7 @@ class Search(check.SparseInput, BaseEstimator):
         environments: ArrayLike | None = None,
         *,
         validation: Any = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Try all settings, then fit the best one on all of X.
 
@@ -76,9 +77,12 @@ class Search(check.SparseInput, BaseEstimator):
         validation : (X, y, environments) or EnvironmentData, optional
             Rows to score the settings on, instead of cross-validation. They choose the settings,
             and the best one is not fitted on them.
+        clusters : array-like of shape (n_samples,), optional
+            What rows have in common, such as their patient or video: a cluster is never split
+            between folds, and the rank test counts clusters, not rows.
         """
         check.check_choice("selection", self.selection, rules.SELECTIONS)
-        sample = self._sample(X, y, environments, reset=True)
+        sample = self._sample(X, y, environments, reset=True, clusters=clusters)
         points, splits = self._points(sample), self._splits(sample, validation)
         scores = self._scores(splits, [self._estimator(**point)._settings() for point in points])
         self.cv_results_ = rules.results_of(points, *scores, self.selection)
@@ -87,7 +91,9 @@ class Search(check.SparseInput, BaseEstimator):
         self.best_params_ = points[self.best_index_]
         self.best_score_ = rules.score_of(self.cv_results_, self.best_index_, self.selection)
         self.n_splits_ = len(splits)
-        self.best_estimator_ = self._estimator(**self.best_params_).fit(X, y, environments)
+        self.best_estimator_ = self._estimator(**self.best_params_).fit(
+            X, y, environments, clusters=clusters
+        )
         return self
 
     def _estimator(self, **point: Any) -> Any:
@@ -95,11 +101,12 @@ class Search(check.SparseInput, BaseEstimator):
         fixed = ("n_components", "variant", "level", "missing_environments")
         return self._base(**point, **{name: getattr(self, name) for name in fixed})
 
-    def _sample(self, X: Any, y: Any, environments: Any, *, reset: bool) -> Sample:
+    def _sample(
+        self, X: Any, y: Any, environments: Any, *, reset: bool, clusters: Any = None
+    ) -> Sample:
         """The rows, checked."""
-        X, y, cells, _ = check.check_rows(
-            self, X, y, environments, None, target=self._target, reset=reset, part=not reset
-        )
+        how = {"target": self._target, "reset": reset, "part": not reset, "clusters": clusters}
+        X, y, cells, _ = check.check_rows(self, X, y, environments, None, **how)
         return Sample(X, cells, y if self._target == "numbers" else None)
 
     def _points(self, sample: Sample) -> list[dict]:

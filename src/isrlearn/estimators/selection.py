@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
 from isrlearn.core.labels import MISSING, Cells
 from isrlearn.validation import check_n_spurious
@@ -79,7 +79,8 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
     """Rows to train on and rows to score, for each split of a selection rule.
 
     "leave-one-environment-out" holds out one environment after the other; else folds are
-    stratified by class and environment. `random_state` shuffles rows inside cells.
+    stratified by class and environment, and split no cluster. `random_state` shuffles rows inside
+    cells.
     """
     E = len(cells.environments)
     e = np.where(cells.e == MISSING, E, cells.e)
@@ -93,13 +94,17 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
             )
         # Rows of unknown environment always train.
         return [(np.flatnonzero(e != i), np.flatnonzero(e == i)) for i in range(E)]
+    if isinstance(cv, Integral) and cells.cluster is not None:
+        n_folds = min(int(cv), len(np.unique(cells.cluster)))
+        cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
     if isinstance(cv, Integral):
         return cell_folds(strata, int(cv), random_state)
     with warnings.catch_warnings():
-        # Environments are the groups of splitters that use them; the others warn.
-        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
-        pairs: Iterable = check_cv(cv, strata, classifier=True).split(X, strata, e)
-        found = [(np.asarray(train), np.asarray(test)) for train, test in pairs]
+        # Clusters, or else environments, are the groups of splitters that use them; others warn.
+        warnings.filterwarnings("ignore", "The (groups param|least populated)", UserWarning)
+        groups = e if cells.cluster is None else cells.cluster
+        pairs: Iterable = check_cv(cv, strata, classifier=True).split(X, strata, groups)
+        found = [(np.asarray(train), np.asarray(test)) for train, test in pairs if len(test)]
     if not found:
         raise ValueError("cv has no (train, test) pair")
     return found

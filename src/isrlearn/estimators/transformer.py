@@ -69,7 +69,7 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
     (2, True)
     """
 
-    __metadata_request__fit = {"environments": True}
+    __metadata_request__fit = {"environments": True, "clusters": True}
 
     def __init__(
         self,
@@ -100,6 +100,7 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
         environments: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Find the spurious subspace.
 
@@ -113,11 +114,14 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
             Environment of each row; None or NaN where it is unknown.
         sample_weight : array-like of shape (n_samples,), optional
             Frequency weights.
+        clusters : array-like of shape (n_samples,), optional
+            What rows have in common, such as their patient or video: the rank test then counts
+            clusters, not rows.
         """
         settings = self._settings()
         target = "classes" if METHODS[self.method].uses_classes else None
         X, y, cells, weight = check.check_rows(
-            self, X, y, environments, sample_weight, target=target
+            self, X, y, environments, sample_weight, target=target, clusters=clusters
         )
         return self._store(fit(settings, Sample(X, cells, weight=weight)))
 
