@@ -131,6 +131,7 @@ def test_two_classes_swapped(binary):
         np.testing.assert_allclose(scores(b, X), -scores(a, X), atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:.* rows repeat another one")
 @every
 def test_integer_weights_are_repeated_rows(case):
     estimator, (X, y, e) = case
