@@ -201,8 +201,9 @@ def write_regimes(
     result: RegimesResult, out: Path | str, *, figures: bool = True, command: str = ""
 ) -> list[Path]:
     """Paths of the files written: table.md, figure.png, figure.svg."""
-    n_seeds = max((cell.n_seeds for cell in result.cells), default=0)
-    notes = [_NOTE.format(n=n_seeds), _DATA]
+    counts = [cell.n_seeds for cell in result.cells] or [0]
+    n_seeds, shown = max(counts), " to ".join(map(str, sorted({min(counts), max(counts)})))
+    notes = [_NOTE.format(n=shown), _DATA]
     if figures:
         notes.append("![Points behind the best method in every regime](figure.svg)")
     # The page shows all that is recorded, not only what this command computed.
