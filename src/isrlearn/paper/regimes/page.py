@@ -33,15 +33,16 @@ _NOTE = (
     "CorrelationRemover is told the environment of every test row, and does not compete."
 )
 _DATA = (
-    "Environments: sex (adult), race (compas, employment-ma), source (movie-reviews, components of "
-    "TF-IDF), batch (bladderbatch: 33 rows to train on, groups of one to six to test on), person "
-    "(watch, seven exercises), gender (law-school), paper (digits-on-paper), background "
-    "(waterbirds-like, garments-on-photos), colour (mc-cmnist, digits 0 to 2). Tables are "
-    "split at random inside each group, 60 to 40; the others come with their test rows. Images are "
-    "100 principal components of averaged pixels. Imputation, one-hot columns and TF-IDF "
-    "components are made from all rows of a table, without labels, before the split; windows of one "
-    "recording of watch fall on both sides of it. Cells with one seed have no standard error: there only the "
-    "best itself counts as best or near, and the counts say little before five seeds."
+    "Environments: sex (adult), race (compas, employment-ma), source (movie-reviews, components "
+    "of TF-IDF), batch (bladderbatch: 33 rows to train on, groups of one to six to test on), "
+    "person (watch, seven exercises), gender (law-school), paper (digits-on-paper), background "
+    "(waterbirds-like, garments-on-photos), colour (mc-cmnist, digits 0 to 2). Tables are split "
+    "at random inside each group, 60 to 40; the others come with their test rows. Images are 100 "
+    "principal components of averaged pixels. Imputation, one-hot columns and TF-IDF components "
+    "are made from all rows of a table, without labels, before the split; windows of one "
+    "recording of watch fall on both sides of it. Cells with one seed have no standard error: "
+    "there only the best itself counts as best or near, and the counts say little before five "
+    "seeds."
 )
 
 
