@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from isrlearn import ISRClassifierCV
 from isrlearn.datasets import EnvironmentData, load_digits_on_paper
-from isrlearn.paper.tables import Table, markdown, write_files
+from isrlearn.paper.tables import Table, markdown, plus_minus, write_files
 from isrlearn.paper.training import train
 from isrlearn.torch import evaluate, extract_features, postprocess, with_head
 
@@ -113,8 +113,8 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _spread(values: list[float], sign: str) -> str:
-    spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):{sign}.3f}{spread}"
+    spread = np.std(values, ddof=1) if len(values) > 1 else np.nan
+    return plus_minus(np.mean(values), spread, sign=sign)
 
 
 def main() -> None:

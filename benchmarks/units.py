@@ -21,7 +21,7 @@ import numpy as np
 
 from isrlearn import ISRClassifier
 from isrlearn.paper.datasets import make_linear_unit_test
-from isrlearn.paper.tables import Table, markdown, write_files
+from isrlearn.paper.tables import Table, markdown, plus_minus, write_files
 
 METHODS = {
     "ISR-Cov, flag mean as published": ("cov", "paper"),
@@ -55,8 +55,8 @@ def table(rows: list[dict[str, Any]]) -> Table:
         lines.append([name])
         for factor in FACTORS:
             found = [r["error"] for r in rows if (r["method"], r["factor"]) == (name, factor)]
-            spread = np.std(found, ddof=1) / np.sqrt(len(found))
-            lines[-1].append(f"{np.mean(found):.3f} ± {spread:.3f}")
+            error = np.std(found, ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
+            lines[-1].append(plus_minus(np.mean(found), error))
     columns = ["method, given five dimensions", *(f"spurious × {f:g}" for f in FACTORS)]
     return Table("Test error", columns, lines)
 

@@ -24,7 +24,7 @@ from isrlearn import ISRClassifierCV, infer_environments
 from isrlearn.datasets import EnvironmentData, Splits, load_digits_on_paper, make_waterbirds_like
 from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import worst_group_accuracy
-from isrlearn.paper.tables import Table, markdown, write_files
+from isrlearn.paper.tables import Table, markdown, plus_minus, write_files
 
 DATA: dict[str, Callable[..., Splits]] = {
     "Waterbirds-like features": make_waterbirds_like,
@@ -129,7 +129,7 @@ def table(data: str, rows: list[dict[str, Any]]) -> Table:
         worst, average = (np.array([r[k] for r in by_seed.values()]) for k in ("worst", "average"))
         gap = np.array([ours[seed]["worst"] - r["worst"] for seed, r in by_seed.items()])
         error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else float("nan")
-        shown = "" if name == OURS else f"{gap.mean():+.3f} ± {error:.3f}"
+        shown = "" if name == OURS else plus_minus(gap.mean(), error, sign="+")
         lines.append([name, _spread(worst), _spread(average), shown])
     columns = ["method", "worst group", "average", f"{OURS} is better by"]
     return Table(f"{data[0].upper()}{data[1:]}: test accuracy", columns, lines)
@@ -137,7 +137,7 @@ def table(data: str, rows: list[dict[str, Any]]) -> Table:
 
 def _spread(values: np.ndarray) -> str:
     deviation = values.std(ddof=1) if len(values) > 1 else float("nan")
-    return f"{values.mean():.3f} ± {deviation:.3f}"
+    return plus_minus(values.mean(), deviation)
 
 
 def main() -> None:

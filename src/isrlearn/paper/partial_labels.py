@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -23,7 +22,7 @@ from isrlearn.paper.plan import check_names
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
 from isrlearn.paper.runner import recorded
 from isrlearn.paper.summary import csv_of_scores, mean_interval
-from isrlearn.paper.tables import Table, markdown, result_dict, write_files
+from isrlearn.paper.tables import Table, markdown, plus_minus, result_dict, write_files
 
 __all__ = [
     "DATASETS",
@@ -130,19 +129,13 @@ class Curve:
     @property
     def shown(self) -> str:
         """Mean and half width."""
-        return _with_spread(f"{self.mean:.3f}", self.half_width)
+        return plus_minus(self.mean, self.half_width)
 
     @property
     def change_shown(self) -> str:
         """The difference from all labels; empty for all labels themselves."""
-        if self.fraction == 1:
-            return ""
-        return _with_spread(f"{self.change:+.3f}", self.change_half_width)
-
-
-def _with_spread(text: str, half_width: float) -> str:
-    """A number with its half width, if it has one."""
-    return text if math.isnan(half_width) else f"{text} ± {half_width:.3f}"
+        shown = plus_minus(self.change, self.change_half_width, sign="+")
+        return "" if self.fraction == 1 else shown
 
 
 def curves(records: Iterable[Record]) -> list[Curve]:

@@ -176,8 +176,10 @@ def error_tables(
     def shown(summary: Summary | None) -> str:
         if summary is None:
             return ""
-        names = [value] if spread is None else [value, spread]
-        return " ± ".join(number(getattr(summary, name), exponent) for name in names)
+        found = [getattr(summary, name) for name in (value, spread) if name is not None]
+        # One seed has no spread.
+        known = found[:1] + [x for x in found[1:] if not math.isnan(x)]
+        return " ± ".join(number(x, exponent) for x in known)
 
     at = {(s.dataset, s.method, s.n_environments): s for s in found}
     tables = []

@@ -13,7 +13,16 @@ from typing import Any
 from isrlearn.io.files import atomic_write
 from isrlearn.paper.records import Failure
 
-__all__ = ["Table", "csv_of", "csv_text", "markdown", "number", "result_dict", "write_files"]
+__all__ = [
+    "Table",
+    "csv_of",
+    "csv_text",
+    "markdown",
+    "number",
+    "plus_minus",
+    "result_dict",
+    "write_files",
+]
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,18 @@ def number(value: float, exponent: bool = False) -> str:
     if exponent and value != 0 and not 5e-4 <= abs(value) < 1000:
         return f"{value:.2e}"
     return f"{value:.4f}"
+
+
+def plus_minus(mean: float, spread: float, digits: int = 3, sign: str = "") -> str:
+    """A mean with its spread; without it if that is NaN, as the spread of a single run is.
+
+    Examples
+    --------
+    >>> plus_minus(0.25, 0.01), plus_minus(0.25, float("nan"), sign="+")
+    ('0.250 ± 0.010', '+0.250')
+    """
+    text = f"{mean:{sign}.{digits}f}"
+    return text if math.isnan(spread) else f"{text} ± {spread:.{digits}f}"
 
 
 def markdown(

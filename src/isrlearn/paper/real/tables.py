@@ -21,7 +21,7 @@ from isrlearn.paper.real.features import TrainedFeatures
 from isrlearn.paper.real.methods import METHODS, Rule
 from isrlearn.paper.records import Record
 from isrlearn.paper.summary import mean_interval
-from isrlearn.paper.tables import Table
+from isrlearn.paper.tables import Table, plus_minus
 
 __all__ = [
     "SCORES",
@@ -223,9 +223,8 @@ def _beside(experiment: Experiment, method: str) -> list[str]:
 
 def _shown(score: TableScore, mean: float, std: float, factor: float | None = None) -> str:
     """Mean and standard deviation as printed; the paper's numbers have their factor already."""
-    digits, factor = score.decimals, score.factor if factor is None else factor
-    text = f"{factor * mean:.{digits}f}"
-    return text if math.isnan(std) else f"{text} ± {factor * std:.{digits}f}"
+    factor = score.factor if factor is None else factor
+    return plus_minus(factor * mean, factor * std, score.decimals)
 
 
 def _change(score: TableScore, cell: CellScore) -> str:
