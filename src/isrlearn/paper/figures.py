@@ -211,9 +211,9 @@ def labels_figure(
             axis.grid(alpha=0.3, linewidth=0.5)
             axis.set_title(title)
         axes.flat[0].set_ylabel("Test accuracy")
-        _legend(figure, len(labels))
+        _legend(figure, min(len(labels), 3))
 
-    return drawn((5.2 * max(len(titles), 2), 3.7), draw)
+    return drawn((5.2 * max(len(titles), 2), 4.3), draw)
 
 
 def _band(
