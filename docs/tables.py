@@ -34,11 +34,12 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def demo() -> str:
     """Accuracy in the demonstration, over its seeds."""
     found = json.loads((RESULTS / "demo/result.json").read_text(encoding="utf-8"))
+    models = [name for name in found if name != "seeds"]
     rows = [
-        [label, *("{mean:.3f} ± {std:.3f}".format(**found[m][score]) for m in ("plain", "isr"))]
+        [label, *("{mean:.3f} ± {std:.3f}".format(**found[m][score]) for m in models)]
         for label, score in (("worst group", "worst"), ("average", "average"))
     ]
-    return markdown(["accuracy", "logistic regression", "ISR"], rows)
+    return markdown(["accuracy", *models], rows)
 
 
 def environments() -> str:

@@ -38,5 +38,5 @@ print(f"all labels           {worst(train.environments):.3f}")
 
 # %%
 # The diagnosis says whether the labels are enough, before any fit.
-for sentence in diagnose(train.X, train.y, known).recommendation.sentences:
+for sentence in diagnose(train.X, train.y, known, compare=False).findings:
     print("-", sentence)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ISRRegressor,
         ISRRegressorCV,
         ISRTransformer,
+        compare_models,
         infer_environments,
     )
     from .io import load, save
@@ -27,6 +28,7 @@ __all__ = [
     "ISRRegressorCV",
     "ISRTransformer",
     "__version__",
+    "compare_models",
     "diagnose",
     "infer_environments",
     "load",
@@ -41,6 +43,7 @@ _MODULE_OF = {
     "ISRRegressor": "estimators",
     "ISRRegressorCV": "estimators",
     "ISRTransformer": "estimators",
+    "compare_models": "estimators",
     "diagnose": "diagnosis",
     "infer_environments": "estimators",
     "load": "io",

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import isrlearn
-from isrlearn import ISRClassifier
+from isrlearn import ISRClassifier, compare_models
 from isrlearn.cli.fit import fit
 from isrlearn.core.methods import METHODS
 from isrlearn.datasets import (
@@ -27,7 +27,7 @@ from isrlearn.datasets import (
 )
 from isrlearn.estimators.heads import HEADS
 from isrlearn.io import read_model, read_table, save, write_columns
-from isrlearn.metrics import group_report, paired_report
+from isrlearn.metrics import group_report
 
 COLUMNS = ("--label", "label", "--environment", "environment")
 REGRESSION = ("--task", "regression", "--label", "f0", "--features", "f1:f3")
@@ -97,7 +97,7 @@ def test_predict_and_evaluate_take_every_format(well, folder, model, tmp_path, s
     report = group_report(table.y, clf.predict(table.X), environments=table.environments)
     assert record["model"]["worst"] == report.worst
     assert record["model"]["weighted_average"] is not None
-    assert record["baseline"] is None
+    assert record["comparison"] is None
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "npz"])
@@ -132,25 +132,38 @@ def test_columns_are_matched_by_name(well, folder, model, tmp_path):
         np.testing.assert_array_equal(a["probability_no"], b["probability_no"])
 
 
-def test_the_baseline_is_the_same_head_with_nothing_removed(well, folder, model):
-    arguments = ("evaluate", model, folder / "test.csv", "--baseline", folder / "train.parquet")
-    record = json.loads(well(*arguments, "--json"))
+def test_evaluate_says_whether_the_model_is_worth_using(well, folder, model):
+    arguments = ("evaluate", model, folder / "test.csv")
+    assert "Add --baseline TRAIN.csv" in well(*arguments)
+    arguments += ("--baseline", folder / "train.parquet")
+    record = json.loads(well(*arguments, "--json"))["comparison"]
     train, test = (
         read_table(folder / f"{part}.csv", label="label", environment="environment")
         for part in ("train", "test")
     )
-    plain = ISRClassifier(n_spurious=0).fit(train.X, train.y, environments=train.environments)
-    report = group_report(test.y, plain.predict(test.X), environments=test.environments)
-    assert record["baseline"]["worst"] == pytest.approx(report.worst)
-    isr = ISRClassifier().fit(train.X, train.y, environments=train.environments)
-    both = plain.predict(test.X), isr.predict(test.X)
-    change = paired_report(test.y, *both, test.environments)
-    assert record["change"]["worst"]["low"] == pytest.approx(change.worst.low)
-    assert [g["gained"] for g in record["change"]["groups"]] == [g.gained for g in change.groups]
+    rows = train.X, train.y, train.environments
+    found = compare_models(*rows, model=ISRClassifier().fit(*rows), test=test)
+    assert record["headline"] == found.headline
+    assert record["best"] == found.best
     printed = well(*arguments)
-    assert f"Worst group: {change.worst} (95% interval of the difference)." in printed
-    assert "nothing removed" in printed
-    assert f"{report.worst:.3f}" in printed
+    assert printed.startswith(found.headline)
+    assert all(sentence in printed for sentence in found.sentences)
+    assert str(found.change).splitlines()[-1] in printed
+    for name, report in found.reports.items():
+        assert name in printed
+        for score in (report.worst, report.average, *(g.value for g in report.groups)):
+            assert f"{score:.4f}" in printed
+
+
+def test_the_other_models_do_not_depend_on_the_evaluated_one(well, folder, tmp_path):
+    records = []
+    for i, given in enumerate(((), ("--C", "1e-6", "--weights", "group", "--components", "2"))):
+        out = tmp_path / f"{i}.isr"
+        well("fit", folder / "train.csv", *COLUMNS, "--out", out, *given)
+        arguments = ("evaluate", out, folder / "test.csv", "--baseline", folder / "train.csv")
+        records.append(json.loads(well(*arguments, "--json"))["comparison"]["models"])
+    assert records[0].pop("model") != records[1].pop("model")
+    assert records[0] == records[1]
 
 
 def test_settings_reach_the_estimator(well, folder, tmp_path):
@@ -231,7 +244,7 @@ def test_regression(well, tmp_path):
             tmp_path / "t.csv",
         )
     )
-    assert 0 < record["baseline"]["average"] <= 1
+    assert 0 < record["comparison"]["models"]["plain"]["report"]["average"] <= 1
     well("predict", out, tmp_path / "t.csv", "--out", tmp_path / "p.csv")
     assert (tmp_path / "p.csv").read_text().startswith("prediction\n")
 
@@ -252,7 +265,7 @@ def test_diagnose(well, mistake, folder):
     found = isrlearn.diagnose(table.X, table.y, table.environments)
     assert well(*arguments).strip() == str(found).strip()
     record = json.loads(well(*arguments, "--json"))
-    assert record["recommendation"]["sentences"] == list(found.recommendation.sentences)
+    assert record["recommendation"]["summary"] == found.recommendation.summary
     assert "level must be" in mistake(*arguments, "--level", "2")
     assert "no label column 'x'" in mistake(
         "diagnose", folder / "train.csv", "--label", "x", "--environment", "environment"
@@ -326,7 +339,10 @@ def test_the_story_of_the_digits_in_three_commands(well, tmp_path):
         arguments = ("evaluate", out, paths["test"], "--baseline", paths["train"], "--json")
         records.append(json.loads(well(*arguments)))
     assert records[0] == records[1]
-    assert records[0]["model"]["worst"] > records[0]["baseline"]["worst"] + 0.1
+    assert (
+        records[0]["model"]["worst"]
+        > records[0]["comparison"]["models"]["plain"]["report"]["worst"] + 0.1
+    )
 
 
 class TestMistakes:

@@ -9,6 +9,8 @@ from isrlearn import ISRClassifier
 from isrlearn.diagnosis import Cell, diagnose
 from isrlearn.paper.datasets import make_linear_unit_test
 
+FACTS = {"n_bootstrap": 0, "compare": False}
+
 
 def example_3(E, keep, seed=0):
     """Example-3s in environments a, b, …, without the cells that are not kept."""
@@ -18,80 +20,62 @@ def example_3(E, keep, seed=0):
     return data.X[rows], data.y[rows], names[data.environments[rows]]
 
 
-def followed(found, X, y, e):
-    """The estimator that is recommended, fitted as it is recommended."""
-    e = e.astype(object)
-    e[np.isin(y, found.recommendation.unlabel)] = None
-    return ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=e)
-
-
-def test_environments_with_a_single_class_are_named_and_used():
+def test_missing_cells_are_named_and_their_environments_used():
     # Class 0 is missing in b and class 1 in c: four of six environments have both.
     X, y, e = example_3(6, lambda y, e: ~(((e == 1) & (y == 0)) | ((e == 2) & (y == 1))))
-    found = diagnose(X, y, e, n_bootstrap=0)
+    found = diagnose(X, y, e, **FACTS)
     assert found.cells.empty == (Cell(0, "b", 0), Cell(1, "c", 0))
-    assert found.cells.single_class == (Cell(1, "b", 300), Cell(0, "c", 300))
-    assert "single-class-environments" in found.recommendation.codes
-    assert "'b' (only 1), 'c' (only 0)" in " ".join(found.recommendation.sentences)
+    assert found.findings[0].startswith("Cells without rows: class 0 in 'b', class 1 in 'c'.")
     # Each class is compared between the five environments it was seen in: together, all six.
-    assert found.recommendation.unlabel == ()
-    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 5}
-    assert followed(found, X, y, e).n_spurious_ == 5
+    assert found.means.n_dimensions == 5
 
 
 def test_only_the_class_seen_in_several_environments_is_compared():
     X, y, e = example_3(4, lambda y, e: (e == 0) | (y == 1))
     found = diagnose(X, y, e, n_bootstrap=0)
     assert found.cells.compared == (1,)
-    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 3}
-    assert followed(found, X, y, e).n_spurious_ == 3
-
-
-def test_a_class_with_one_environment_more_is_compared_in_all_of_its_own(cells):
-    # Class 1 is seen in one environment more than class 0, but does not shift there.
-    means = np.zeros((2, 3, 4))
-    means[:, 1, 0] = 5.0
-    means[1, :, 1] = 4.0
-    X, y, e = cells([[300, 300, 0], [300, 300, 300]], means)
-    found = diagnose(X, y, e, n_bootstrap=0)
-    assert found.cells.compared == (0, 1)
-    assert found.cells.empty == (Cell(0, 2, 0),)
-    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 1}
-    assert followed(found, X, y, e).n_spurious_ == 1
+    assert found.means.n_dimensions == 3
+    clf = ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=e)
+    assert clf.coef_.shape == (1, X.shape[1])
 
 
 def test_nothing_to_compare():
     rng = np.random.default_rng(0)
     y = np.arange(100) % 2
-    found = diagnose(rng.normal(size=(100, 3)), y, y)
-    assert found.means is None
-    assert found.recommendation.codes == ("nothing-to-compare", "single-class-environments")
-    assert "cannot be used" in found.recommendation.summary
+    X = rng.normal(size=(100, 3))
+    found = diagnose(X, y, y)
+    assert found.means is found.comparison is None
+    assert "No class has rows in two environments" in found.findings[0]
     assert "no class has rows in two environments" in str(found)
+    assert found.recommendation.prediction == "no difference"
+    ISRClassifier(**found.recommendation.parameters).fit(X, y)
 
 
-def test_a_cell_too_small_for_covariances_is_named(cells):
+def test_cells_too_small_for_covariances_are_not_compared(cells):
     means = np.zeros((2, 2, 10))
     means[:, 1, 0] = 4.0
-    X, y, e = cells([[400, 300], [12, 350]], means)
-    e = np.array(["land", "sea"])[e]
-    found = diagnose(X, y, e, n_bootstrap=0)
-    assert found.covariances.compared == (0,)
-    assert found.recommendation.findings["covariances-not-compared"] == (
-        "Too few rows to compare covariances: 12 rows of class 1 in environment 'land'; 31 are "
-        "needed."
-    )
-    assert found.recommendation.parameters["method"] == "mean"
-    assert found.recommendation.parameters["n_spurious"] == 1
+    X, y, e = cells([[400, 12], [12, 350]], means)
+    found = diagnose(X, y, e, **FACTS)
+    assert found.covariances.p_value is None
+    answer = dict(found.answers)["Do covariances differ?"]
+    assert "no class has 30 rows in two environments" in answer
+
+
+def test_covariances_that_differ_are_found(cells):
+    spread = np.array([[np.eye(5), np.diag([6.0, 1, 1, 1, 1])]] * 2)
+    X, y, e = cells(np.full((2, 2), 900), np.zeros((2, 2, 5)), spread)
+    found = diagnose(X, y, e, **FACTS).covariances
+    assert found.n_dimensions == 1
+    assert found.effect == pytest.approx(6.0, rel=0.2)
 
 
 def test_small_cells_are_named(cells):
     means = np.zeros((2, 2, 3))
     means[:, 1, 0] = 4.0
     X, y, e = cells([[400, 300], [6, 350]], means)
-    found = diagnose(X, y, e, n_bootstrap=0)
+    found = diagnose(X, y, e, **FACTS)
     assert found.cells.small == (Cell(1, 0, 6),)
-    assert "small-cells" in found.recommendation.codes
+    assert "Cells of fewer than ten rows: 6 rows of class 1 in environment 0." in found.findings
 
 
 def test_few_labels_are_called_few(cells):
@@ -101,18 +85,14 @@ def test_few_labels_are_called_few(cells):
     means[1, :, 1] = 3.0
     X, y, e = cells(np.full((2, 2), 600), means)
     e = e.astype(float)
-    rng = np.random.default_rng(0)
-    e[rng.permutation(len(e))[60:]] = np.nan
-    found = diagnose(X, y, e)
+    e[np.random.default_rng(0).permutation(len(e))[60:]] = np.nan
+    found = diagnose(X, y, e, compare=False)
     assert sum(map(sum, found.cells.count)) == 60
     assert sum(found.cells.unlabelled) == 2340
     assert found.means.shifted
     assert not found.stability.stable
-    assert {"unstable", "few-labels"} <= set(found.recommendation.codes)
     assert found.stability.more_rows > 1
-    # The head is trained on all the rows, including those without an environment.
-    plain = next(h for h in found.heads if not h.removed and h.weight is None)
-    assert plain.average > 0.9
+    assert any("The subspace is uncertain" in text for text in found.findings)
 
 
 def test_enough_labels_are_not_called_few(cells):
@@ -121,9 +101,7 @@ def test_enough_labels_are_not_called_few(cells):
     X, y, e = cells(np.full((2, 2), 600), means)
     e = e.astype(object)
     e[np.random.default_rng(0).permutation(len(e))[1200:]] = None
-    found = diagnose(X, y, e)
-    assert found.stability.stable
-    assert "few-labels" not in found.recommendation.codes
+    assert diagnose(X, y, e, compare=False).stability.stable
 
 
 @pytest.mark.parametrize("kind", ["strings", "floats", "bools"])
@@ -136,4 +114,4 @@ def test_labels_of_any_type(cells, kind):
     found = diagnose(X, np.array(["no", "yes"])[y], np.array(names)[e], n_bootstrap=0)
     assert found.cells.environments == tuple(names)
     assert found.means.largest[1:] == tuple(names)
-    assert found.recommendation.parameters == {"method": "mean", "n_spurious": 1}
+    assert found.to_dict()["cells"]["environments"] == names

@@ -163,13 +163,6 @@ def counts(name, script):
     return script["tables"]([values(row) for row in rows_of(name)])
 
 
-def diagnosis():
-    script = runpy.run_path(str(ROOT / "benchmarks/diagnosis.py"))
-    kept = json.loads((RESULTS / "diagnosis/answers.json").read_text(encoding="utf-8"))
-    assert [(k["data"], k["environments"]) for k in kept] == [d[:2] for d in script["DATA"]]
-    return [script["table"]([[tuple(answer) for answer in k["answers"]] for k in kept])]
-
-
 def theory():
     return [complexity_table(Complexity(**values(row)) for row in rows_of("theory"))]
 
@@ -190,7 +183,7 @@ def regimes():
 
 MADE = {
     "coverage": lambda: by_script("coverage", "coverage"),
-    "diagnosis": diagnosis,
+    "diagnosis": lambda: counts("diagnosis", "diagnosis"),
     "isr-vs-irm": lambda: by_script("isr-vs-irm", "isr_vs_irm"),
     "level": lambda: counts("level", "level"),
     "partial-labels": partial_labels,

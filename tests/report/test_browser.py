@@ -116,7 +116,7 @@ def test_the_policy_blocks_foreign_content(opened):
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_sliders_change_the_numbers(opened, request, name):
     found = request.getfixturevalue(name).evidence
-    metric = found.after.metric
+    metric = found.report.metric
     page = opened(name)
 
     def shown():
@@ -150,7 +150,7 @@ def test_the_table_follows_the_sliders(opened, digits_report):
     page = opened("digits_report")
     page.locator("#count").press("Home")
     cells = page.locator("[data-group]").all_inner_texts()
-    assert cells == [f"{100 * group.value:.1f}%" for group in found.before.groups]
+    assert cells == [f"{100 * group.value:.1f}%" for group in found.reports[0, 1.0].groups]
 
 
 def test_the_keyboard_reaches_everything(opened):

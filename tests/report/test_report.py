@@ -10,7 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
+from isrlearn import (
+    ISRClassifier,
+    ISRClassifierCV,
+    ISRRegressor,
+    ISRTransformer,
+    compare_models,
+)
 from isrlearn.datasets import make_gaussian_environments
 from isrlearn.metrics import group_report
 from isrlearn.report import make_report
@@ -44,14 +50,32 @@ def words(page):
 class TestNumbers:
     def test_held_out_scores_are_those_of_the_models(self, digits, digits_report):
         train, test = digits.train, digits.test
-        for removed, report in [
-            (0, digits_report.evidence.before),
-            ("auto", digits_report.evidence.after),
-        ]:
-            clf = ISRClassifier(n_spurious=removed)
-            predicted = clf.fit(train.X, train.y, environments=train.environments).predict(test.X)
-            expected = group_report(test.y, predicted, environments=test.environments)
-            assert report.to_dict() == expected.to_dict()
+        clf = ISRClassifier().fit(train.X, train.y, environments=train.environments)
+        expected = group_report(test.y, clf.predict(test.X), environments=test.environments)
+        found = digits_report.evidence
+        assert [g.value for g in found.report.groups] == [g.value for g in expected.groups]
+        rows = train.X, train.y, train.environments
+        comparison = compare_models(*rows, model=clf, test=test)
+        assert found.comparison.to_dict() == comparison.to_dict()
+        assert found.best.to_dict() == comparison.reports["group-balanced"].to_dict()
+
+    @pytest.mark.parametrize("held_out", [True, False])
+    def test_the_other_models_do_not_depend_on_this_one(self, held_out):
+        train, scored = gaussian(), gaussian(1) if held_out else None
+        for estimator in (ISRClassifier(), ISRClassifier(C=1e-6, weights="group")):
+            found = make_report(fitted(estimator, train), train, scored).to_dict()["comparison"]
+            found["models"].pop("model")
+            assert found["models"] == locals().get("first", found)["models"]
+            first = found
+
+    def test_a_search_is_repeated_in_every_fold(self):
+        rng = np.random.default_rng(0)
+        data = rng.standard_normal((150, 40)), np.arange(150) % 2, np.arange(150) // 2 % 2
+        search = ISRClassifierCV(n_spurious=[0, 1], scale=0.0, weights=None, C=[0.01, 1.0])
+        found = make_report(fitted(search, data), data).evidence
+        expected = compare_models(*data, model=search).reports["model"]
+        assert found.report.to_dict() == expected.to_dict()
+        assert found.reports[found.chosen] is found.report
 
     @pytest.mark.parametrize("task", ["classification", "regression"])
     def test_every_setting_is_that_of_an_estimator(self, task):
@@ -70,7 +94,7 @@ class TestNumbers:
                 metric="accuracy" if classes else "rmse",
             )
             if r and scale < 1:
-                assert report.to_dict() == expected.to_dict()
+                assert [g.value for g in report.groups] == [g.value for g in expected.groups]
             # With nothing removed the head has other coordinates, and may differ in a row.
             assert report.worst == pytest.approx(expected.worst, rel=0.011)
             assert report.average == pytest.approx(expected.average, rel=0.003)
@@ -79,8 +103,8 @@ class TestNumbers:
         data = gaussian()
         report = make_report(fitted(ISRClassifier(), data), data)
         assert report.evidence.kind == "folds"
-        assert report.evidence.after.n == len(data[1])
-        assert sum(group.n for group in report.evidence.before.groups) == len(data[1])
+        assert report.evidence.report.n == len(data[1])
+        assert sum(group.n for group in report.evidence.best.groups) == len(data[1])
 
     def test_many_rows_are_sampled(self, monkeypatch):
         monkeypatch.setattr("isrlearn.report.evidence.MOST_VALUES", 5 * 300)
@@ -91,24 +115,41 @@ class TestNumbers:
         assert "298 of the 600 rows of the training table" in words(by_folds.html())
         # The model itself is still the one that was fitted on all rows.
         expected = group_report(held_out[1], clf.predict(held_out[0]), environments=held_out[2])
-        assert by_test.evidence.after.to_dict() == expected.to_dict()
+        assert by_test.evidence.report.worst == expected.worst
 
     def test_cross_validation_detects_overfitting(self):
         rng = np.random.default_rng(0)
         data = rng.standard_normal((120, 60)), np.arange(120) % 2, np.arange(120) // 2 % 2
         clf = fitted(ISRClassifier(n_spurious=1, C=100.0), data)
         assert (clf.predict(data[0]) == data[1]).mean() > 0.85
-        assert make_report(clf, data).evidence.after.average < 0.65
+        assert make_report(clf, data).evidence.report.average < 0.65
 
     def test_headline_and_sliders_show_those_numbers(self, digits_report):
         page = digits_report.html()
         found, data = digits_report.evidence, settings(page)
-        before, after = (f"{100 * r.worst:.1f}%" for r in (found.before, found.after))
-        assert f"rises from {before} to {after}" in words(page)
+        best, own = (f"{100 * r.worst:.1f}%" for r in (found.best, found.report))
+        assert found.comparison.best == "group-balanced"
+        line = f"worst group is {best} with the group-balanced model and {own} with this model"
+        assert line in words(page)
         point = data["points"][data["at"][0] * len(data["scales"]) + data["at"][1]]
-        assert (point["worst"], point["r"]) == (after, digits_report.estimator.n_spurious_)
-        assert data["points"][0]["worst"] == before
+        assert (point["worst"], point["r"]) == (own, digits_report.estimator.n_spurious_)
         assert len(data["points"]) == len(data["counts"]) * len(data["scales"])
+
+    def test_every_model_has_a_column(self, digits_report):
+        found = digits_report.evidence.comparison
+        page = digits_report.html()
+        assert words(page).startswith(found.verdict.capitalize())
+        table = re.search(r'id="models".*?</table>', page, re.S).group()
+        cells = [
+            re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+            for row in re.findall("<tr>.*?</tr>", table)
+        ]
+        assert cells[0] == ["group", "n", *list(found.models)[:-1], "this model"]
+        for row, score in zip(cells[1:3], ("worst", "average"), strict=True):
+            expected = [f"{100 * getattr(r, score):.1f}%" for r in found.reports.values()]
+            assert row[2:] == expected
+        assert len(cells) == 1 + 2 + 4 + 1
+        assert all(sentence in words(page) for sentence in found.sentences)
 
     def test_the_same_report_twice_is_the_same_file(self, digits, digits_report):
         again = make_report(
@@ -141,26 +182,20 @@ class TestHonesty:
     def test_without_training_rows_nothing_is_compared(self):
         report = make_report(fitted(ISRClassifier(), gaussian()), None, gaussian(1))
         assert report.evidence.kind == "table"
-        assert report.evidence.before is None
+        assert report.evidence.best is None
         page = report.html()
-        assert "before" not in re.search(r"<main.*?</section>", page, re.S).group()
+        assert "alternative" not in re.search(r"<main.*?</section>", page, re.S).group()
+        assert 'id="models"' not in page
         assert '<input type="range"' not in page
 
-    def test_chance_is_pointed_out(self, digits_report):
-        data = gaussian()
-        small = tuple(part[:24] for part in gaussian(1))
+    def test_a_removal_that_does_not_help_is_reported(self, digits_report, regression_report):
+        assert digits_report.headline.startswith("Use balanced weights instead:")
+        assert regression_report.headline.startswith("Do not use it:")
+        data, small = gaussian(), tuple(part[:24] for part in gaussian(1))
         report = make_report(fitted(ISRClassifier(), data), data, small)
-        page, worst = words(report.html()), report.evidence.change.worst
+        worst = report.evidence.comparison.change.worst
         assert worst.low < 0 < worst.high
-        assert ("may be due to chance" in page) or ("stays at" in page)
-        # On 500 rows the paired rows decide.
-        assert digits_report.evidence.change.worst.low > 0
-        assert "may be due to chance" not in words(digits_report.html())
-
-    def test_a_harmful_removal_is_reported(self, regression_report):
-        found = regression_report.evidence
-        assert found.after.worst > found.before.worst
-        assert regression_report.headline.endswith("the removal does not help here.")
+        assert report.headline.startswith("No clear difference:")
 
     def test_what_is_not_shown_is_stated(self):
         rng = np.random.default_rng(0)
@@ -279,7 +314,7 @@ class TestInput:
         environments[::3] = None
         data = X, y, environments
         report = make_report(fitted(ISRClassifier(), data), data)
-        assert report.evidence.after.n_without_environment == 200
+        assert report.evidence.report.n_without_environment == 200
         assert "unknown" in words(report.html())
 
     def test_data_frames(self):
@@ -288,5 +323,6 @@ class TestInput:
         frame = pd.DataFrame(X, columns=list("abcde"))
         clf = ISRClassifier().fit(frame, y, environments=environments)
         assert (
-            make_report(clf, (frame, pd.Series(y), pd.Series(environments))).evidence.after.n == 600
+            make_report(clf, (frame, pd.Series(y), pd.Series(environments))).evidence.report.n
+            == 600
         )

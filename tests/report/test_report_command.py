@@ -41,12 +41,13 @@ def test_fit_writes_a_report(well, folder, tmp_path, suffix):
     train, test = folder / f"train.{suffix}", folder / f"test.{suffix}"
     printed = well("fit", train, *COLUMNS, "--test", test, "--out", out, "--report", page)
     assert printed.endswith(f"The report is in {page}.\n")
-    assert "of the worst group" in printed
+    assert "of the worst group is" in printed
     text = page.read_text(encoding="utf-8")
     assert f"isr fit {train} --label label --environment environment --test {test}" in text
     record = json.loads(well("evaluate", out, test, "--baseline", train, "--json"))
-    for part in ("model", "baseline"):
-        assert f"{100 * record[part]['worst']:.1f}%" in text
+    for model in record["comparison"]["models"].values():
+        assert f"{100 * model['report']['worst']:.1f}%" in text
+    assert record["comparison"]["headline"] in printed
 
 
 def test_what_is_scored(well, folder, tmp_path):
@@ -59,7 +60,7 @@ def test_what_is_scored(well, folder, tmp_path):
 
     validation, test = folder / "validation.csv", folder / "test.csv"
     assert scored() == "folds"
-    assert scored("--search") == "chosen-folds"
+    assert scored("--search") == "folds"  # the search is repeated in every fold
     assert scored("--validation", validation) == "validation"
     assert scored("--validation", validation, "--test", test) == "test"
 
@@ -74,9 +75,9 @@ def test_report_knows_its_tables(well, folder, tmp_path):
     assert scored(train)["scored_on"] == "folds"
     assert scored(train, "--train", train)["scored_on"] == "folds"
     alone, both = scored(test), scored(test, "--train", train)
-    assert (alone["scored_on"], alone["before"], alone["trade_off"]) == ("table", None, None)
+    assert (alone["scored_on"], alone["comparison"], alone["trade_off"]) == ("table", None, None)
     assert both["scored_on"] == "test"
-    assert both["after"] == alone["after"]
+    assert both["model"]["groups"][0]["value"] == alone["model"]["groups"][0]["value"]
     assert "Give the training table" in well("report", model, test, "--out", page)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import product
 from statistics import fmean, stdev
 from textwrap import fill
 from typing import Any
@@ -16,13 +14,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from isrlearn import ISRClassifier
-from isrlearn.cli.console import Command, Result, groups, table
+from isrlearn import ISRClassifierCV, compare_models
+from isrlearn.cli.console import Command, Result, table
 from isrlearn.cli.tables import SEED
 from isrlearn.datasets import Splits, load_digits_on_paper
-from isrlearn.metrics import GroupReport, group_report, group_sizes
+from isrlearn.estimators import Comparison
+from isrlearn.metrics import group_sizes
 
-MODELS = {"plain": "logistic regression", "isr": "ISR"}
 SCORES = {"worst": "worst group", "average": "average"}
 
 
@@ -41,21 +39,23 @@ def demo(seed: int, repeat: int) -> Result:
     if repeat > 1:
         found = spread(results)
         rows = [
-            [title, *("{mean:.3f} ± {std:.3f}".format(**found[model][score]) for model in MODELS)]
+            [
+                title,
+                *("{mean:.3f} ± {std:.3f}".format(**scores[score]) for scores in found.values()),
+            ]
             for score, title in SCORES.items()
         ]
         title = f"Mean ± standard deviation over {repeat} seeds"
         record = {"seeds": [result.seed for result in results], **found}
-        return record, [table(title, ["accuracy", *MODELS.values()], rows)]
+        return record, [table(title, ["accuracy", *found], rows)]
     (result,) = results
-    reports = {title: getattr(result, model) for model, title in MODELS.items()}
-    tables = groups("Digits on coloured paper: accuracy of each test group", reports)
-    return result.to_dict(), [*tables, *(fill(part, 79) + "\n" for part in result.story)]
+    shown = "\n".join(result.comparison.lines(79)) + "\n"
+    return result.to_dict(), [shown, *(fill(part, 79) + "\n" for part in result.story)]
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """Scores of both classifiers on the test images, and what ISR removed."""
+    """Scores of all classifiers on the test images, and what ISR removed."""
 
     seed: int
     n_train: int
@@ -64,18 +64,18 @@ class Demonstration:
     n_spurious: int
     paper_read_before: float  # accuracy of a linear model that predicts the paper's colour
     paper_read_after: float
-    plain: GroupReport
-    isr: GroupReport
+    comparison: Comparison
 
     @property
     def story(self) -> tuple[str, ...]:
         """What happened, in three paragraphs."""
-        label, paper = self.plain.worst_group
-        smallest = min(group.n_train or 0 for group in self.plain.groups)
+        plain = self.comparison.reports["plain"]
+        label, paper = plain.worst_group
+        smallest = min(group.n_train or 0 for group in plain.groups)
         return (
             f"In {self.agreement:.0%} of the training images the colour of the paper agrees with "
             "the class, so plain logistic regression relies on the colour. In the test images the "
-            f"colour is random, and that model classifies {self.plain.worst:.0%} of the {label} "
+            f"colour is random, and that model classifies {plain.worst:.0%} of the {label} "
             f"digits on {paper} correctly.",
             f"ISR compared the mean image of each class between the papers and found that it "
             f"shifts along {self.n_spurious} of {self.n_features} directions by more than chance. "
@@ -84,30 +84,35 @@ class Demonstration:
             f"A linear model trained on other images to predict the paper has accuracy "
             f"{self.paper_read_before:.2f} before the removal and {self.paper_read_after:.2f} "
             f"after it, where 0.50 is guessing. Most of what is left is sampling error: the "
-            f"smallest training group has {smallest} images.",
+            f"smallest training group has {smallest} images. Where every group has been "
+            f"collected, as here, balanced weights are the method to beat.",
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
-        reports = {model: getattr(self, model).to_dict() for model in MODELS}
-        return {**vars(self), **reports, "n_test": self.plain.n, "story": list(self.story)}
+        return {**vars(self), "comparison": self.comparison.to_dict(), "story": list(self.story)}
 
 
 def demonstration(seed: int = 0) -> Demonstration:
-    """Plain logistic regression and ISR, compared on digits printed on coloured paper.
+    """Plain and balanced logistic regression and ISR, compared on digits on coloured paper.
+
+    Every model chooses its penalty, and ISR its weights, by cross-validation on the training
+    images.
 
     Examples
     --------
     >>> from isrlearn.cli.demo import demonstration
-    >>> result = demonstration()
-    >>> result.isr.worst > result.plain.worst
+    >>> scores = demonstration().comparison.reports
+    >>> scores["ISR"].worst > scores["plain"].worst
     True
     """
     splits = load_digits_on_paper(random_state=seed)
     train, test = splits.train, splits.test
-    isr = ISRClassifier().fit(train.X, train.y, train.environments)
+    model = ISRClassifierCV(n_spurious="auto", scale=0.0)
+    rows = train.X, train.y, train.environments
+    found = compare_models(*rows, model=model, test=test, name="ISR")
+    isr = found.models["ISR"].estimator.best_estimator_
     sizes = group_sizes(train.y, train.environments)
-    score = partial(group_report, environments=test.environments, train_groups=sizes)
     # The larger group of each class is the one whose paper agrees with the class.
     largest = {label: max(n for (k, _), n in sizes.items() if k == label) for label, _ in sizes}
     return Demonstration(
@@ -118,8 +123,7 @@ def demonstration(seed: int = 0) -> Demonstration:
         n_spurious=isr.n_spurious_,
         paper_read_before=_paper_read(splits, lambda X: X),
         paper_read_after=_paper_read(splits, isr.eraser_),
-        plain=score(test.y, _logistic(train.X, train.y).predict(test.X)),
-        isr=score(test.y, isr.predict(test.X)),
+        comparison=found,
     )
 
 
@@ -129,13 +133,14 @@ def spread(results: Sequence[Demonstration]) -> dict[str, dict[str, dict[str, fl
     Examples
     --------
     >>> from isrlearn.cli.demo import demonstration, spread
-    >>> sorted(spread([demonstration(0), demonstration(1)])["isr"]["worst"])
+    >>> sorted(spread([demonstration(0), demonstration(1)])["ISR"]["worst"])
     ['mean', 'std']
     """
-    found: dict[str, dict[str, dict[str, float]]] = {model: {} for model in MODELS}
-    for model, score in product(MODELS, SCORES):
-        values = [getattr(getattr(result, model), score) for result in results]
-        found[model][score] = {"mean": fmean(values), "std": stdev(values)}
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for model in results[0].comparison.models:
+        reports = [result.comparison.reports[model] for result in results]
+        values = {score: [getattr(report, score) for report in reports] for score in SCORES}
+        found[model] = {s: {"mean": fmean(v), "std": stdev(v)} for s, v in values.items()}
     return found
 
 

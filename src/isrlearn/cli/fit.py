@@ -127,7 +127,9 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     lines += [*_paragraphs(model.estimator, scores, found), f"The model is in {out}."]
     if report is not None:
         with working("Writing the report"):
-            page = report_on(model, train, chooser if unseen is None else unseen, names | rest)
+            search = None if chooser is not None else found
+            scored = chooser if unseen is None else unseen
+            page = report_on(model, train, scored, names | rest, search)
             page.save(report)
         record["report"] = {"out": str(report), **page.to_dict()}
         lines += [page.headline, f"The report is in {report}."]

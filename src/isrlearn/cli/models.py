@@ -15,7 +15,6 @@ from isrlearn.cli.console import table as table_of
 
 if TYPE_CHECKING:
     from isrlearn.io import ModelFile, Table
-    from isrlearn.metrics import PairedReport
     from isrlearn.report import Report
 
 _FLOATS = click.Choice(["float32", "float64"])
@@ -49,7 +48,7 @@ def predict(model: Path, table: Path, features: str | None, out: Path) -> Result
 @tables.MODEL
 @tables.TABLE
 @tables.MODEL_COLUMNS
-@click.option("--baseline", type=tables.FILE, metavar="TRAIN", help="Compare with nothing removed.")
+@click.option("--baseline", type=tables.FILE, metavar="TRAIN", help="Compare with other models.")
 @click.option("--metric", type=click.Choice(["accuracy", "rmse", "r2"]))
 def evaluate(
     model: Path, table: Path, baseline: Path | None, metric: str | None, **columns: Any
@@ -57,49 +56,33 @@ def evaluate(
     """Score a model on every group of a table.
 
     A group is a class in an environment; for a regression, an environment. With the training
-    table as --baseline, the same head is fitted with nothing removed and scored as well.
+    table as --baseline, plain and balanced models are fitted on it, each with the penalty that
+    suits it, and the first line says whether the model is worth using.
 
     Example: isr evaluate model.isr test.csv --baseline train.csv
     """
-    from sklearn.base import clone
-
-    from isrlearn.metrics import paired_report
+    from isrlearn import compare_models
 
     with working(f"Scoring {table}"):
         saved = tables.read_predictor(model)
         estimator = saved.estimator
         rows = tables.labelled_table_for(saved, table, **columns)
         sizes = _training_sizes(estimator, rows)
-        reports = {"model": tables.scores(estimator, rows, metric, sizes)}
+        own, found = tables.scores(estimator, rows, metric, sizes), None
         if baseline is not None:
             train = tables.labelled_table_for(saved, baseline, **columns | {"labels": None})
-            plain = clone(estimator).set_params(n_spurious=0).fit(*tables.data_of(train))
-            reports = {"nothing removed": tables.scores(plain, rows, metric, sizes), **reports}
-    title = f"{reports['model'].metric} of each group"
-    records: dict[str, Any] = {name: report.to_dict() for name, report in reports.items()}
-    record = {"model": records["model"], "baseline": records.get("nothing removed")}
-    shown = groups(title, reports)
-    if baseline is not None and reports["model"].metric != "r2":
-        X, y, environments = tables.data_of(rows)
-        both, metric = (plain.predict(X), estimator.predict(X)), reports["model"].metric
-        change = paired_report(y, *both, environments, metric=metric)
-        record["change"] = change.to_dict()
-        shown += _change(change)
-    return record, shown
-
-
-def _change(found: PairedReport) -> list[Any]:
-    """Rows that the removal gains and loses in each group, and the differences with intervals."""
-    columns = ["class", "environment", "gained", "lost", "p-value"]
-    cells = [[g.label, g.environment, g.gained, g.lost, f"{g.p_value:.2g}"] for g in found.groups]
-    n_left = 1 if found.groups[0].label is None else 2
-    cells = [row[2 - n_left :] for row in cells]
-    title = "Rows that the removal gains and loses"
-    return [
-        table_of(title, columns[2 - n_left :], cells, n_left=n_left),
-        f"Worst group: {found.worst} ({100 * found.level:g}% interval of the difference).",
-        f"Average: {found.average}.",
-    ]
+            given = {"model": estimator, "test": tables.data_of(rows), "metric": metric}
+            found = compare_models(*tables.data_of(train), **given)
+    shown = groups(f"{own.metric} of each group", {"model": own})
+    if found is None:
+        shown.append(
+            "Add --baseline TRAIN.csv, the training table, to compare the model with plain and "
+            "balanced ones and to see whether it is worth using."
+        )
+    else:
+        shown = [str(found), *shown, f"From {found.best} to model:", str(found.change)]
+    comparison = None if found is None else found.to_dict()
+    return {"model": own.to_dict(), "comparison": comparison}, shown
 
 
 def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:
@@ -181,15 +164,15 @@ def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
 @click.command(cls=Command)
 @tables.MODEL
 @tables.TABLE
-@click.option("--train", type=tables.FILE, metavar="TRAIN", help="Compare with nothing removed.")
+@click.option("--train", type=tables.FILE, metavar="TRAIN", help="Compare with other models.")
 @tables.MODEL_COLUMNS
 @tables.out("report", "Page to write, such as report.html.")
 def report(model: Path, table: Path, train: Path | None, out: Path, **columns: Any) -> Result:
     """Write a page that shows what a model gained, and why.
 
     The model is scored on the table: by cross-validation if it was fitted on that table,
-    otherwise directly, and with --train compared with the same head with nothing removed. The page
-    is one file that needs no network.
+    otherwise directly, and with --train compared with plain and balanced models. The page is one
+    file that needs no network.
 
     Example: isr report model.isr test.csv --train train.csv --out report.html
     """
@@ -215,16 +198,21 @@ def report(model: Path, table: Path, train: Path | None, out: Path, **columns: A
         found.save(out)
     lines = [found.headline, f"The report is in {out}."]
     if found.evidence.kind == "table":
-        lines.insert(1, "Give the training table with --train to see what the removal changed.")
+        lines.insert(1, "Give the training table with --train to compare with other models.")
     return {**found.to_dict(), "out": str(out)}, lines
 
 
 def report_on(
-    model: ModelFile, train: Table | None, held_out: Table | None, columns: Mapping[str, Any]
+    model: ModelFile,
+    train: Table | None,
+    held_out: Table | None,
+    columns: Mapping[str, Any],
+    search: Any = None,
 ) -> Report:
     """Report on a model, which recognises the rows that its settings were chosen on.
 
-    It is scored on held-out rows if there are any, otherwise by cross-validation.
+    It is scored on held-out rows if there are any, otherwise by cross-validation, which repeats
+    the search that chose its settings, if that is given.
     """
     from isrlearn.report import make_report
 
@@ -237,12 +225,13 @@ def report_on(
         **{role: str(name) for role, name in columns.items() if name},
     }
     by = tables.stored(model, "search").get("by")
-    chosen = held_out is None and by not in (None, "validation table")
-    found = make_report(model.estimator, train, held_out, chosen=chosen, sources=sources)
-    scores, after = tables.stored(model, "metrics").get("validation"), found.evidence.after
+    chosen = search is None and held_out is None and by not in (None, "validation table")
+    fitted = model.estimator if search is None else search
+    found = make_report(fitted, train, held_out, chosen=chosen, sources=sources)
+    scores, own = tables.stored(model, "metrics").get("validation"), found.evidence.report
     # The scores stored for the table that chose the settings show whether this is that table.
     known = isinstance(scores, dict) and (scores.get("n"), scores.get("worst"))
-    if by == "validation table" and known == (after.n, after.worst):
+    if by == "validation table" and known == (own.n, own.worst):
         found = replace(found, evidence=replace(found.evidence, kind="validation"))
     return found
 

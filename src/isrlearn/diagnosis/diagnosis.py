@@ -1,33 +1,80 @@
-"""`diagnose`: from data to a diagnosis."""
+"""`diagnose`: a prediction of whether ISR helps, and the facts that explain it."""
 
 from __future__ import annotations
 
 import json
+import textwrap
+import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.multiclass import type_of_target
-from threadpoolctl import threadpool_limits
+from numpy.typing import ArrayLike
 
 from isrlearn import validation as check
-from isrlearn.core.labels import Cells
-from isrlearn.core.rank import mean_rank
-from isrlearn.core.whiten import reliable_components
-from isrlearn.diagnosis import findings, held_out, shifts, text
-from isrlearn.diagnosis.sample import CellCounts, WhitenedSample, whitened_sample
+from isrlearn.core.moments import Moments
+from isrlearn.diagnosis.shifts import (
+    CellCounts,
+    Shift,
+    coordinates,
+    covariance_shift,
+    mean_shift,
+    target_shift,
+)
 from isrlearn.diagnosis.stability import Stability, subspace_stability
-from isrlearn.engine import sum_cells
-from isrlearn.estimators import ISRClassifier, ISRRegressor
-from isrlearn.estimators.pipeline import MOST_ENTRIES
+from isrlearn.estimators import (
+    Comparison,
+    ISRClassifier,
+    ISRClassifierCV,
+    ISRRegressor,
+    ISRRegressorCV,
+    compare_models,
+)
+from isrlearn.estimators.compare import LabelledRows, task_of
+from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.pipeline import Fitter, Settings
+from isrlearn.metrics.groups import aligned
 
-#: Share of the labels' score above chance that a removal by covariances must leave.
-_KEPT = 0.25
+#: Most rows, and most values, that models are compared on; of more rows a sample is compared.
+_MOST_ROWS, _MOST_VALUES, _ENOUGH_ROWS = 20_000, 1_500_000, 5_000
+#: Folds inside folds: more of them take much longer.
+_N_FOLDS = 3
+#: Spread, as a share of the mean, that rounding can explain.
+_ROUNDING = 1e-12
+#: Environments up to which every cell is shown.
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
+class Recommendation:
+    """What to do.
+
+    Examples
+    --------
+    >>> Recommendation("no difference", "ISRClassifier", {"n_spurious": 0}).summary
+    'No difference is expected from ISR: use ISRClassifier(n_spurious=0), which removes nothing.'
+    """
+
+    prediction: str  #: ISR "helps", makes "no difference" or "hurts", against the best alternative.
+    estimator: str  #: "ISRClassifier" or "ISRRegressor".
+    parameters: dict[str, Any]  #: Its parameters, except those left at their defaults.
+
+    @property
+    def summary(self) -> str:
+        """What to do in a sentence."""
+        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        use = f"use {self.estimator}({given})"
+        if self.prediction == "unknown":
+            return "The models were not compared."
+        if self.prediction == "helps":
+            return f"ISR is expected to help: {use}."
+        expected = "Harm" if self.prediction == "hurts" else "No difference"
+        return f"{expected} is expected from ISR: {use}, which removes nothing."
+
+
+@dataclass(frozen=True, eq=False)
 class Diagnosis:
     """What `isrlearn.diagnose` found; ``print(diagnosis)`` shows it in words.
 
@@ -37,8 +84,8 @@ class Diagnosis:
     >>> from isrlearn.diagnosis import diagnose
     >>> data = make_gaussian_environments(500, 4, n_spurious=2, random_state=0)
     >>> diagnosis = diagnose(data.X, data.y, data.environments)
-    >>> diagnosis.means.n_dimensions, diagnosis.recommendation.parameters
-    (2, {'method': 'mean', 'n_spurious': 2})
+    >>> diagnosis.means.n_dimensions, diagnosis.recommendation.prediction
+    (2, 'no difference')
     """
 
     task: str  #: "classification" or "regression".
@@ -46,67 +93,122 @@ class Diagnosis:
     n_features: int
     level: float  #: Level of every test.
     cells: CellCounts  #: Rows of every class in every environment.
-    means: shifts.MeanShift | None = None  #: Do class means shift? None if nothing is compared.
+    means: Shift | None = None  #: Do class means shift? None if nothing can be compared.
     #: Do class covariances differ? None for a regression, where that says nothing.
-    covariances: shifts.CovarianceShift | None = None
-    target: shifts.MeanShift | None = None  #: Does the target of a regression itself shift?
-    method: str = "mean"  #: What is compared in all that follows: "mean", "cov" or "joint".
-    n_spurious: int = 0  #: Dimensions to remove; 0 if nothing shifts.
-    n_components: int | None = None  #: Components in which covariances were compared, if not all.
-    stability: Stability | None = None  #: How far it would rotate in data drawn again.
-    information: held_out.Information | None = None  #: Prediction of labels and environments.
-    heads: tuple[held_out.HeadScore, ...] = ()  #: Accuracy of linear heads; empty for a regression.
+    covariances: Shift | None = None
+    target: Shift | None = None  #: Does the target of a regression itself shift?
+    stability: Stability | None = None  #: How far the subspace would rotate in data drawn again.
+    comparison: Comparison | None = None  #: ISR and its alternatives, by cross-validation.
+    n_compared: int = 0  #: Rows that the models were compared on.
+    #: Score of ISR and of the best alternative in environments that were left out in turn.
+    unseen: dict[str, float] | None = None
 
-    @cached_property
-    def recommendation(self) -> findings.Recommendation:
-        """What to do: parameters of an estimator, and reasons in words."""
-        return findings.recommend(self)
+    @property
+    def recommendation(self) -> Recommendation:
+        """What to do: a prediction, and the parameters of the estimator that won."""
+        kind = ISRClassifier if self.task == "classification" else ISRRegressor
+        if self.comparison is None:
+            alone = {} if self.means is not None else {"missing_environments": "single"}
+            return Recommendation(
+                "unknown" if self.means else "no difference", kind.__name__, alone
+            )
+        answer = "helps" if self.has_gap else self.comparison.answer
+        helps = answer == "helps"
+        found = self.comparison.models[self.comparison.name if helps else self.comparison.best]
+        settings = dict(found.settings)
+        if settings.pop("scale") == 1:
+            settings["n_spurious"] = 0
+        default = {name: p.default for name, p in signature(kind).parameters.items()}
+        changed = {name: v for name, v in settings.items() if v != default[name]}
+        return Recommendation(answer, kind.__name__, changed)
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether a class was never seen in an environment, and means shift between environments.
+
+        A model without removal may then take what shifts for a sign of the class, and no weights
+        can correct that. No row of such a cell can be scored, so this decides the prediction.
+        """
+        return bool(self.cells.empty) and self.means is not None and self.means.shifted
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What a user should know about the data, in sentences."""
+        return tuple(_findings(self))
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
         """The questions that could be answered, each with its answer in words."""
-        return tuple(text.answers(self))
+        return tuple(_answers(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON; NaN becomes None."""
+        record = asdict(replace(self, comparison=None))
         advice = self.recommendation
-        record = asdict(self)
-        record["recommendation"] = {**asdict(advice), "sentences": advice.sentences}
+        record |= {
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+            "recommendation": {**asdict(advice), "summary": advice.summary},
+            "findings": list(self.findings),
+        }
         return json.loads(json.dumps(record, default=str), parse_constant=lambda _: None)
 
     def __str__(self) -> str:
         """The whole diagnosis as plain text."""
-        return text.render(self)
+        n_classes = f"{len(self.cells.classes)} classes, " if self.task == "classification" else ""
+        lines = [
+            f"Diagnosis of {self.n_samples:,} rows, {self.n_features:,} features, {n_classes}"
+            f"{len(self.cells.environments)} environments",
+            f"({self.task}; tests at level {self.level:g})",
+            "",
+            *_wrapped(self.recommendation.summary),
+            *(line for text in self.findings for line in _wrapped(text, "- ")),
+            "",
+            *_cells(self.cells),
+            "",
+        ]
+        for question, answer in self.answers:
+            lines += _wrapped(answer, f"{question:<28}")
+        if self.comparison is not None:
+            sampled = f", on {self.n_compared:,} rows" if self.n_compared < self.n_samples else ""
+            lines += ["", f"By cross-validation{sampled}", *self.comparison.lines(96)]
+        return "\n".join(lines)
 
 
 def diagnose(
-    X: ArrayLike,
+    X: Any,
     y: ArrayLike,
     environments: ArrayLike,
+    clusters: ArrayLike | None = None,
     *,
     task: str = "auto",
     level: float = 0.01,
     n_bootstrap: int = 100,
+    compare: bool = True,
     random_state: int = 0,
 ) -> Diagnosis:
-    """Which assumptions of ISR the data meet, what a removal would do, and what to do.
+    """Whether ISR is expected to help with these data, why, and what to use.
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or sparse array of shape (n_samples, n_features)
         Features.
     y : array-like of shape (n_samples,)
         Classes, or the target of a regression.
     environments : array-like of shape (n_samples,)
         Environment of each row; None or NaN where it is unknown.
+    clusters : array-like of shape (n_samples,), optional
+        What rows have in common, such as their patient or video. Tests count clusters, a cluster
+        is never split between folds, and intervals allow for it.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" treats a y of numbers that are not whole as the target of a regression.
     level : float, default=0.01
         Level of every test: how often it may find a shift where there is none.
     n_bootstrap : int, default=100
-        Draws of the moments from which the stability of the subspace is judged; 0 for none.
+        Draws of the means from which the stability of the subspace is judged; 0 for none.
+    compare : bool, default=True
+        Whether to compare models, which takes most of the time; without, there is no prediction.
     random_state : int, default=0
-        Seed of draws and splits.
+        Seed of draws and folds.
 
     Returns
     -------
@@ -114,108 +216,204 @@ def diagnose(
         ``print(...)`` shows it in words, ``.to_dict()`` gives numbers, and
         ``.recommendation.parameters`` are those of the estimator to use.
 
+    Notes
+    -----
+    The prediction is the answer of :func:`isrlearn.compare_models` by nested cross-validation on
+    these rows, between a search over ISR's settings and the best of the models that remove
+    nothing. ISR compares means, and covariances as well if these are found to differ along more
+    dimensions. Where a class was never seen in an environment, and means shift, the prediction is
+    "helps": the rows that it is about cannot be scored. Of more than 20,000 rows, or 1.5 million
+    values, a sample is compared.
+
     Examples
     --------
     >>> import numpy as np
     >>> from isrlearn.diagnosis import diagnose
     >>> rng = np.random.default_rng(0)
-    >>> X, y, e = rng.normal(size=(800, 5)), np.arange(800) % 2, np.arange(800) // 2 % 2
-    >>> print(diagnose(X, y, e).recommendation.summary)
-    Remove nothing: there is no reason to use ISR on these data.
-    >>> X[:, 0] += 3 * e  # now one feature shifts
-    >>> print(diagnose(X, y, e).recommendation.summary)
-    Use ISRClassifier(method='mean', n_spurious=1).
+    >>> X, y, e = rng.normal(size=(400, 3)), np.arange(400) % 2, np.arange(400) // 2 % 2
+    >>> diagnose(X, y, e).means.shifted
+    False
     """
     check.check_between("level", level, 1e-6, 0.5)
     check.check_between("n_bootstrap", n_bootstrap, 0, np.inf)
-    X, cells, target = _checked(X, y, environments, task)
-    entries = len(cells.classes) * len(cells.environments) * X.shape[1] ** 2
-    moments = sum_cells(X, cells, pooled=entries > MOST_ENTRIES)
+    task = task_of(task, None, y)
+    classes = task == "classification"
+    kind, target = (ISRClassifier(), "classes") if classes else (ISRRegressor(), "numbers")
+    rows, values, cells, _ = check.check_rows(
+        kind, X, y, environments, None, target=target, clusters=clusters
+    )
+    if classes:
+        check.check_classes(cells.classes, np.bincount(cells.k))
+    counts = CellCounts.of(cells, regression=not classes)
+    n, d = rows.shape
+    found = Diagnosis(task, n, d, level, counts)
+    if not counts.compared:
+        return found
+    # The coordinates in which an estimator with default settings would search.
+    fitter = Fitter(Sample(rows, cells), [Settings("mean" if classes else "regression")])
+    moments, sample = _checked(fitter), fitter.sample
+    if clusters is not None:
+        moments = sample.independent(average=True).moments("cell")
+        sample = sample.independent(average=False)
+    means = mean_shift(moments, counts, level)
+    found = replace(found, means=means)
+    if means.shifted and n_bootstrap:
+        whitened = moments.map(coordinates(moments))
+        draws = {"n_bootstrap": int(n_bootstrap), "random_state": random_state}
+        stability = subspace_stability(whitened, means.n_dimensions, **draws)
+        found = replace(found, stability=stability)
+    if classes:
+        spread = moments if clusters is None else sample.moments("cell")
+        covariances = covariance_shift(spread, sample.row_sample(), counts, level)
+        found = replace(found, covariances=covariances)
+    else:
+        shift = target_shift(np.asarray(values, dtype=float), cells, counts, level)
+        found = replace(found, target=shift)
+    if not compare:
+        return found
+    return _compared(found, LabelledRows.of((X, y, environments), clusters), random_state)
+
+
+def _checked(fitter: Fitter) -> Moments:
+    """The moments in which shifts are tested, unless there is nothing to diagnose."""
+    moments, given = fitter.features, fitter.moments
     if moments.dof < 1:
         raise ValueError(
             f"the {int(moments.count.sum())} rows with an environment are in as many cells, one "
             "row each: their spread is unknown. Merge environments."
         )
-    counts = CellCounts.of(cells, regression=target is not None)
-    task = "classification" if target is None else "regression"
-    found = Diagnosis(task, len(X), X.shape[1], level, counts)
-    if not counts.compared:
-        return found
-    test = mean_rank(moments, level=level)
-    Z, sample = whitened_sample(X, cells, target, moments, test.rank, random_state)
-    if not sample.rows.shape[1]:
+    given = moments if given.scatter is None else given
+    n, mean, scatter = given.total
+    if (np.sqrt(np.diag(scatter) / n) <= _ROUNDING * np.abs(mean)).all():
         raise ValueError(
-            f"all {found.n_features} features are constant: there is nothing to diagnose. Check "
+            f"all {given.n_features} features are constant: there is nothing to diagnose. Check "
             "which columns are features."
         )
-    n_tested = reliable_components(moments) or found.n_features
-    # Matrices of at most 200 columns are too small to share among threads.
-    with threadpool_limits(1, "blas"):
-        means = shifts.mean_shift(test, sample.moments, counts, n_tested)
-        found = replace(found, means=means)
-        if target is not None:
-            found = replace(found, target=shifts.target_shift(target, cells, counts, level))
-        else:
-            cov, part = shifts.covariance_shift(sample, Z, cells, counts, test)
-            found = replace(found, covariances=cov)
-            if _shows_more(means, cov, counts, n_tested):
-                chosen = _measured(found, part, n_bootstrap, random_state)
-                if _keeps_labels(chosen):
-                    p, every = part.rows.shape[1], sample.rows.shape[1]
-                    return replace(chosen, n_components=p if p < every else None)
-        # At least one dimension must stay for the head.
-        sample = replace(sample, rank=min(test.rank, found.n_features - 1))
-        return _measured(found, sample, n_bootstrap, random_state)
+    return moments
 
 
-def _checked(
-    X: Any, y: Any, environments: Any, task: str
-) -> tuple[NDArray, Cells, NDArray[np.float64] | None]:
-    """Checked features, cells, and the target of a regression."""
-    check.check_choice("task", task, ("auto", "classification", "regression"))
-    if task == "auto":
-        task = "regression" if type_of_target(y).startswith("continuous") else "classification"
-    if task == "regression":
-        given = check.check_rows(ISRRegressor(), X, y, environments, None, target="numbers")
-        return given[0][:], given[2], np.asarray(given[1], dtype=float)
-    X, _, cells, _ = check.check_rows(ISRClassifier(), X, y, environments, None, target="classes")
-    check.check_classes(cells.classes, np.bincount(cells.k))
-    return X[:], cells, None
+def _compared(found: Diagnosis, rows: LabelledRows, random_state: int) -> Diagnosis:
+    """The diagnosis with a comparison of ISR and its alternatives on a sample of the rows."""
+    most = min(_MOST_ROWS, max(_ENOUGH_ROWS, _MOST_VALUES // found.n_features))
+    rows = rows.at_most(most, "accuracy" if found.task == "classification" else "rmse")
+    # What a gap needs is removed even if the other groups would do without.
+    scale = 0.0 if found.has_gap else (0.0, 1.0)
+    model: Any = ISRRegressorCV(scale=scale)
+    if found.means and found.covariances:
+        more = found.covariances.n_dimensions > found.means.n_dimensions
+        model = ISRClassifierCV(["mean", "joint"] if more else "mean", scale=scale)
+    how: dict[str, Any] = {"clusters": rows.clusters, "task": found.task, "name": "ISR"}
+    how |= {"cv": _N_FOLDS, "random_state": random_state}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        comparison = compare_models(*rows[:3], model=model, **how)
+        unseen = _unseen(comparison, rows)
+    return replace(found, comparison=comparison, n_compared=len(rows.y), unseen=unseen)
 
 
-def _shows_more(
-    means: shifts.MeanShift, cov: shifts.CovarianceShift, counts: CellCounts, n_tested: int
-) -> bool:
-    """Whether the subspace of covariances (and means) is worth trying instead of that of means."""
-    rank, p = cov.n_dimensions_joint, cov.n_coordinates
-    # Too many dimensions cannot be spared, and a faint difference is no reason to give up the
-    # features that were not compared.
-    doubtful = 3 * rank > 2 * p or (cov.weak and p < n_tested)
-    partial = means.shifted and len(cov.compared) < len(counts.compared)
-    return cov.shifted and rank > means.n_dimensions and not doubtful and not partial
+def _unseen(comparison: Comparison, rows: LabelledRows) -> dict[str, float] | None:
+    """Mean score in environments left out in turn, of ISR and of the best alternative."""
+    found = {}
+    for name in (comparison.best, comparison.name):
+        search = comparison.models[name].estimator
+        fixed = {"selection": "leave-one-environment-out", **comparison.models[name].settings}
+        try:
+            search = type(search)(**fixed).fit(rows.X, rows.y, rows.environments)
+        except ValueError:
+            return None  # fewer than three environments, or a class in only one of them
+        found[name] = abs(search.best_score_)
+    return found
 
 
-def _keeps_labels(found: Diagnosis) -> bool:
-    """Whether classes can still be predicted after the removal, well above chance."""
-    if found.information is None or np.isnan(found.information.label_before):
-        return True
-    chance = 1 / len(found.cells.classes)
-    before = found.information.label_before - chance
-    return before < findings.NOTABLE or found.information.label_after - chance >= _KEPT * before
+def _findings(d: Diagnosis) -> Iterator[str]:
+    """What limits the answer, in sentences."""
+    cells, m, s, t = d.cells, d.means, d.stability, d.target
+    if m is None:
+        yield (
+            "No class has rows in two environments, so the effects of class and environment "
+            "cannot be separated. Collect rows of one class in a second environment."
+        )
+    if cells.empty:
+        names = [f"class {c.label!r} in {c.environment!r}" for c in cells.empty]
+        yield f"Cells without rows: {_listed(names)}."
+        if d.has_gap and d.comparison is not None:
+            yield (
+                "ISR is expected to help in these cells, which balanced weights cannot do; no row "
+                f"of them can be scored here. In the other groups: {d.comparison.answer}."
+            )
+    if cells.small:
+        yield f"Cells of fewer than ten rows: {_listed([str(c) for c in cells.small])}."
+    if m is not None and m.limited:
+        yield (
+            f"Means of {len(cells.environments)} environments cannot show more dimensions: there "
+            "may be others, which would not be removed."
+        )
+    if s is not None and not s.stable:
+        more = f"About {s.more_rows:.1f}" if s.more_rows < 1000 else "Thousands of"
+        yield (
+            f"The subspace is uncertain: in data drawn again it would rotate by {s.median[0]:.0f} "
+            f"degrees. {more} times as many rows in each cell would bring that below 30."
+        )
+    if t is not None and t.shifted:
+        yield (
+            f"The target itself shifts between environments, by up to {t.effect:.2f} standard "
+            f"deviations (p = {t.p_value:.2g}). ISR for regression assumes that it does not."
+        )
 
 
-def _measured(found: Diagnosis, s: WhitenedSample, n_bootstrap: int, seed: int) -> Diagnosis:
-    """The diagnosis with the subspace of one method examined."""
-    stability, n_patterns = None, found.means.n_patterns if found.means else 1
-    if s.rank and n_bootstrap:
-        noise = 1.0 if found.covariances is None else found.covariances.noise
-        draws = {"n_bootstrap": int(n_bootstrap), "random_state": seed}
-        stability = subspace_stability(s.moments, s.method, s.rank, noise=noise, **draws)
-    return replace(
-        found,
-        method=s.method,
-        n_spurious=s.rank,
-        stability=stability,
-        information=held_out.information(s, n_patterns),
-        heads=held_out.head_scores(s, found.cells) if found.task == "classification" else (),
-    )
+def _answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
+    """Every question that has an answer, with the answer."""
+    if d.means is None:
+        yield "Can anything be compared?", "no: no class has rows in two environments"
+        return
+    for question, shift, largest in (
+        ("Do means shift?", d.means, "largest {:.2f} sd"),
+        ("Do covariances differ?", d.covariances, "variances by a factor of up to {:.2f}"),
+        ("Does the target shift?", d.target, "largest {:.2f} sd"),
+    ):
+        if shift is None:
+            continue
+        if shift.p_value is None:
+            yield question, f"unknown: {shift.note}"
+            continue
+        p = "< 1e-16" if shift.p_value < 1e-16 else f"= {shift.p_value:.2g}"
+        text = f"{'yes' if shift.shifted else 'no'}, p {p}"
+        if shift.shifted and shift.largest is not None:
+            k, a, b = shift.largest
+            where = f"{'' if k is None else f'class {k!r}, '}{a!r} against {b!r}"
+            text += f"; along {shift.n_dimensions} of {shift.n_coordinates} dimensions; "
+            text += f"{largest.format(shift.effect)} ({where})"
+        yield question, text
+    s = d.stability
+    if s is not None:
+        angles = f"largest angle {s.median[0]:.1f}°, 95 % of draws {s.low[0]:.1f}° to"
+        yield "Is the subspace stable?", f"{'yes' if s.stable else 'no'}: {angles} {s.high[0]:.1f}°"
+    if d.unseen is not None:
+        scores = ", ".join(f"{value:.3f} with {name}" for name, value in d.unseen.items())
+        score = "accuracy" if d.task == "classification" else "error"
+        yield "In an unseen environment?", f"{score} {scores} (environments left out in turn)"
+
+
+def _cells(cells: CellCounts) -> list[str]:
+    """The counts as a table, or their range where there are too many."""
+    unknown = sum(cells.unlabelled)
+    if len(cells.environments) > _MOST_SHOWN:
+        counts = sorted(n for row in cells.count for n in row)
+        middle = counts[len(counts) // 2]
+        note = f", {unknown:,} more without an environment" if unknown else ""
+        return [f"Rows per cell: {counts[0]:,} to {counts[-1]:,}, median {middle:,}{note}"]
+    rows = [["rows", *map(str, cells.environments), *["(unknown)"] * bool(unknown)]]
+    for k, row, rest in zip(cells.classes, cells.count, cells.unlabelled, strict=True):
+        name = "all" if k is None else f"class {k}"
+        rows.append([name, *(f"{n:,}" for n in row), *[f"{rest:,}"] * bool(unknown)])
+    return aligned(rows, "<" + ">" * len(rows[0]))
+
+
+def _wrapped(text: str, label: str = "") -> list[str]:
+    """Lines of text to the right of a label."""
+    return textwrap.wrap(text, 96, initial_indent=label, subsequent_indent=" " * len(label))
+
+
+def _listed(names: list[str]) -> str:
+    """The first three names, and the number of the others."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

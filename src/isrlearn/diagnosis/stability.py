@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.angles import principal_angles
-from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import independent_shifts
+from isrlearn.core.shifts import mean_shifts
 
 #: Largest angle, in degrees, of a subspace that is called stable.
 STABLE = 30.0
@@ -21,9 +20,9 @@ STABLE = 30.0
 class Stability:
     """Principal angles, in degrees, between the subspace and those found in data drawn again.
 
-    Moments are drawn from their sampling distribution (Gaussian means, Wishart covariances)
-    around the ones found, less what noise added to these; the subspace is found again in each
-    draw. Angles are measured in whitened features, so that units do not matter.
+    Means are drawn from their sampling distribution around the ones found, less what noise added
+    to these; the subspace is found again in each draw. Angles are measured in whitened features,
+    so that units do not matter.
 
     Examples
     --------
@@ -48,35 +47,21 @@ class Stability:
 
 
 def subspace_stability(
-    moments: Moments,
-    method: str,
-    rank: int,
-    *,
-    noise: float = 1.0,
-    n_bootstrap: int = 100,
-    random_state: int = 0,
+    moments: Moments, rank: int, *, n_bootstrap: int = 100, random_state: int = 0
 ) -> Stability:
-    """Stability of the subspace that a method finds in whitened moments.
-
-    `noise` is the sampling variance of covariances divided by that of Gaussian features.
-    """
+    """Stability of the subspace along which the means of whitened moments shift."""
     rng = np.random.default_rng(random_state)
-    shifts_of = METHODS[method].shifts
-    shifts = shifts_of(moments, None)
+    shifts = mean_shifts(moments)
     N = shifts.leading(rank)
-    if method == "mean":
-        model, more_rows = _less_noise(shifts.means, rank, independent_shifts(moments.count))
-        drawn = (model + _mean_noise(rng, moments) for _ in range(n_bootstrap))
-        found = (np.linalg.svd(rows, full_matrices=False)[2][:rank].T for rows in drawn)
-    else:
-        draws = _drawn(rng, moments, N, max(noise, 1.0), n_bootstrap)
-        found = (shifts_of(draw, None).leading(rank) for draw in draws)
-    angles = np.degrees([principal_angles(N, other) for other in found])
-    low, median, high = np.quantile(angles, [0.025, 0.5, 0.975], axis=0).tolist()
-    if method != "mean":
-        # Sines of angles shrink in proportion to the inverse root of the number of rows.
-        more_rows = (np.sin(np.radians(median[0])) / np.sin(np.radians(STABLE))) ** 2
-    return Stability(tuple(median), tuple(low), tuple(high), n_bootstrap, float(more_rows))
+    model, more_rows = _less_noise(shifts.means, rank, independent_shifts(moments.count))
+    found = []
+    for _ in range(n_bootstrap):
+        noise = rng.standard_normal(moments.mean.shape) / np.sqrt(moments.count.clip(1))[..., None]
+        drawn = model + replace(moments, mean=noise).mean_shifts()
+        other = np.linalg.svd(drawn, full_matrices=False)[2][:rank].T
+        found.append(np.degrees(principal_angles(N, other)))
+    low, median, high = np.quantile(found, [0.025, 0.5, 0.975], axis=0).tolist()
+    return Stability(tuple(median), tuple(low), tuple(high), n_bootstrap, more_rows)
 
 
 def _less_noise(rows: NDArray, rank: int, q: int) -> tuple[NDArray, float]:
@@ -96,31 +81,3 @@ def _less_noise(rows: NDArray, rank: int, q: int) -> tuple[NDArray, float]:
     needed = (3 * p + np.sqrt(9 * p**2 + 16 * p * q)) / 2
     factor = needed / squared.min() if squared.min() > 0 else np.inf
     return (U[:, :rank] * np.sqrt(squared)) @ Vt[:rank], float(factor)
-
-
-def _mean_noise(rng: np.random.Generator, moments: Moments) -> NDArray[np.float64]:
-    """Sampling noise of weighted mean shifts: standard normal, less the class mean."""
-    noise = rng.standard_normal(moments.mean.shape) / np.sqrt(moments.count.clip(1))[..., None]
-    return replace(moments, mean=noise).mean_shifts()
-
-
-def _drawn(
-    rng: np.random.Generator, moments: Moments, N: NDArray, noise: float, n_bootstrap: int
-) -> Iterator[Moments]:
-    """Moments drawn from the sampling distribution of Gaussian cells that differ along N alone."""
-    count, mean = moments.count, moments.mean @ N @ N.T
-    inner = N.T @ moments.covariance @ N - np.eye(N.shape[1])
-    inner[count == 0] = 0.0
-    root = np.linalg.cholesky(np.eye(len(N)) + N @ inner @ N.T)  # (K, E, p, p)
-    K, E, p = mean.shape
-    dof = np.maximum((count - 1) / noise, p + 1.0)
-    diagonal = np.arange(p)
-    for _ in range(n_bootstrap):
-        # Bartlett: a Wishart matrix is A Aᵀ of a triangular A of normals and roots of chi-squares.
-        A = np.tril(rng.standard_normal((K, E, p, p)), -1)
-        A[..., diagonal, diagonal] = np.sqrt(rng.chisquare(dof[..., None] - diagonal))
-        A = root @ A
-        scatter = A @ np.swapaxes(A, -1, -2) * ((count - 1) / dof)[..., None, None]
-        normal = rng.standard_normal((K, E, p, 1))
-        drawn = mean + (root @ normal)[..., 0] / np.sqrt(np.maximum(count, 1))[..., None]
-        yield replace(moments, mean=drawn, scatter=scatter)

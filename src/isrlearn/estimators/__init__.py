@@ -1,6 +1,7 @@
 """The scikit-learn estimators."""
 
 from isrlearn.estimators.classifier import ISRClassifier
+from isrlearn.estimators.compare import ComparedModel, Comparison, compare_models
 from isrlearn.estimators.cv import ISRClassifierCV, ISRRegressorCV
 from isrlearn.estimators.dfr import DFRClassifier
 from isrlearn.estimators.infer import infer_environments
@@ -8,11 +9,14 @@ from isrlearn.estimators.regressor import ISRRegressor
 from isrlearn.estimators.transformer import ISRTransformer
 
 __all__ = [
+    "ComparedModel",
+    "Comparison",
     "DFRClassifier",
     "ISRClassifier",
     "ISRClassifierCV",
     "ISRRegressor",
     "ISRRegressorCV",
     "ISRTransformer",
+    "compare_models",
     "infer_environments",
 ]

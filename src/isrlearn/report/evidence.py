@@ -1,20 +1,18 @@
-"""Scores of a model, of the same head with nothing removed, and of the settings in between."""
+"""Scores of a model, of the models it is compared with, and of the settings in between."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_consistent_length
 
-from isrlearn.core.labels import Cells
-from isrlearn.estimators.selection import cell_folds
-from isrlearn.metrics import GroupReport, PairedReport, group_report, paired_report
+from isrlearn.estimators.compare import Comparison, LabelledRows, compare_models
+from isrlearn.metrics import GroupReport, group_report
 
 #: Which rows were scored: those of a "test" table, those of the "validation" table that chose the
 #: settings, "folds" of the training rows ("chosen-folds" if folds chose the settings too), the
@@ -25,78 +23,12 @@ Setting = tuple[int, float]  # the number of directions removed, and how much of
 N_FOLDS = 5
 #: Values of the training rows that dozens of models are fitted on; more rows are sampled.
 MOST_VALUES = 5e6
-#: Rows that a cell keeps in a sample, if it has them.
-_FEWEST = 25
 _COUNTS = (0, 1, 2, 3, 5, 8)
 #: A head compensates for a scale that is not small, so most candidates are small.
 _SCALES = ((0.0, 0.05, 0.1, 0.2, 0.5, 1.0), (0.0, 0.1, 0.5, 1.0), (0.0, 0.2, 1.0), (0.0, 1.0))
 #: Values × classes × fits that take about ten seconds.
 _AFFORDABLE = 1.5e8
 _NOTHING: Setting = (0, 1.0)
-
-
-class LabelledRows(NamedTuple):
-    """Features, labels and environments of the same rows."""
-
-    X: NDArray  # (n, d)
-    y: NDArray  # (n,)
-    environments: NDArray  # (n,)
-
-    @classmethod
-    def of(cls, data: Any) -> LabelledRows:
-        """Rows of a table, of a data set or of three arrays."""
-        if hasattr(data, "environments"):
-            data = (data.X, data.y, data.environments)
-        if not isinstance(data, tuple | list) or len(data) != 3 or any(p is None for p in data):
-            raise ValueError(
-                "rows must be (X, y, environments) or an object with these attributes, none of "
-                f"them None; got {type(data).__name__}"
-            )
-        X, y, environments = (p if hasattr(p, "dtype") else np.asarray(p) for p in data)
-        check_consistent_length(X, y, environments)
-        return cls(X, np.asarray(y), np.asarray(environments))
-
-    def take(self, rows: NDArray[np.intp]) -> LabelledRows:
-        """Some of the rows; the same object if these are all of them."""
-        return self if len(rows) == len(self.y) else LabelledRows(*(part[rows] for part in self))
-
-    def cells(self, metric: str) -> NDArray[np.intp]:
-        """Code of the class × environment of each row, or of its environment for a regression."""
-        return strata(Cells.of(self.y if metric == "accuracy" else None, self.environments))
-
-    def at_most(self, n_values: float, metric: str) -> LabelledRows:
-        """A sample with about that many values."""
-        return self.take(thinned(self.cells(metric), int(n_values // self.X.shape[1])))
-
-
-def strata(cells: Cells) -> NDArray[np.intp]:
-    """Code of each row's class × environment; unknown environments count as one environment."""
-    return cells.k * (len(cells.environments) + 1) + cells.e
-
-
-def thinned(cells: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """Sorted positions of about `most` rows, at most half as many more, the same every time.
-
-    Cells keep their shares, but a small cell keeps enough rows to be seen.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = thinned(np.repeat([0, 1], [990, 10]), 100)
-    >>> len(rows), int((rows >= 990).sum())
-    (109, 10)
-    """
-    n = len(cells)
-    if n <= most:
-        return np.arange(n)
-    rng = np.random.default_rng(0)
-    kept, names = [], np.unique(cells)
-    fewest = min(_FEWEST, most // (2 * len(names)))
-    for cell in names:
-        rows = np.flatnonzero(cells == cell)
-        share = max(min(len(rows), fewest), int(len(rows) * most / n))
-        kept.append(rng.choice(rows, share, replace=False))
-    return np.sort(np.concatenate(kept))
 
 
 def refit(estimator: Any, rows: LabelledRows, **parameters: Any) -> Any:
@@ -109,18 +41,21 @@ def refit(estimator: Any, rows: LabelledRows, **parameters: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Scores of the model, of the same head with nothing removed, and of other settings."""
+    """Scores of the model, of those it is compared with, and of other settings."""
 
     kind: Kind
     chosen: Setting
-    after: GroupReport  # of the model
-    #: Of the same head with nothing removed; None without training rows.
-    before: GroupReport | None = None
+    report: GroupReport  # of the model
+    comparison: Comparison | None = None  # None without training rows
     #: Of every setting, empty without training rows. Those that remove nothing share one report.
     reports: Mapping[Setting, GroupReport] = field(default_factory=dict)
-    change: PairedReport | None = None  # from before to after, on the same rows
     n_used: int = 0  # training rows that the other settings and the folds were fitted on
     reason: str = ""  # why cross-validation was not possible, for "training"
+
+    @property
+    def best(self) -> GroupReport | None:
+        """Scores of the best alternative."""
+        return None if self.comparison is None else self.comparison.reports[self.comparison.best]
 
     @property
     def counts(self) -> list[int]:
@@ -134,32 +69,42 @@ class Evidence:
 
 
 def evidence(
-    estimator: Any, train: LabelledRows | None, held_out: LabelledRows | None, *, chosen: bool
+    model: Any, train: LabelledRows | None, held_out: LabelledRows | None, *, chosen: bool
 ) -> Evidence:
-    """Scores on held-out rows where there are any, otherwise by cross-validation on `train`."""
+    """Scores on held-out rows where there are any, otherwise by cross-validation on `train`.
+
+    The model is an estimator or a search, fitted; in cross-validation it is fitted again.
+    """
+    estimator = getattr(model, "best_estimator_", model)
     metric = metric_of(estimator)
     own = (int(estimator.n_spurious_), float(estimator.scale))
     if train is None:
         if held_out is None:
             raise ValueError("a report needs rows: give training rows, held-out rows or both")
-        X, y, environments = held_out
-        score = group_report(y, estimator.predict(X), environments, metric=metric)
-        return Evidence("table", own, score)
-    sample, reason = train.at_most(MOST_VALUES, metric), ""
-    kind: Kind = "validation" if chosen else "test"
-    if held_out is None:
-        kind = "chosen-folds" if chosen else "folds"
-        try:
-            folds = cell_folds(sample.cells(metric), N_FOLDS, np.random.RandomState(0))
-            pairs = [(sample.take(rows), sample.take(test)) for rows, test in folds]
-            found = _trade_off(estimator, pairs, own, None)
-        except (ValueError, np.linalg.LinAlgError) as error:
-            kind, reason, held_out = "training", str(error), train
+        return Evidence("table", own, _scored(estimator, held_out, metric))
+    sample = train.at_most(MOST_VALUES // train.X.shape[1], metric)
     if held_out is not None:
-        found = _trade_off(estimator, [(sample, held_out)], own, train)
-    reports, change = found
-    after, before = reports[own], reports[_NOTHING]
-    return Evidence(kind, own, after, before, reports, change, len(sample.y), reason)
+        comparison = compare_models(*train[:3], model=model, test=held_out)
+        pairs = [(sample, held_out)]
+    else:
+        try:
+            comparison = compare_models(*sample[:3], model=model, cv=N_FOLDS)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            return Evidence("training", own, _scored(estimator, train, metric), reason=str(error))
+        folds = sample.folds(N_FOLDS, metric)
+        pairs = [(sample.take(rows), sample.take(test)) for rows, test in folds]
+    kinds: dict[bool, Kind] = {True: "chosen-folds", False: "folds"}
+    if held_out is not None:
+        kinds = {True: "validation", False: "test"}
+    reports = _trade_off(estimator, pairs, own, None if held_out is None else train)
+    report = comparison.reports[comparison.name]
+    # A search may choose other settings in each fold.
+    reports = {s: report if s == own else each for s, each in reports.items()}
+    return Evidence(kinds[chosen], own, report, comparison, reports, len(sample.y))
+
+
+def _scored(estimator: Any, rows: LabelledRows, metric: str) -> GroupReport:
+    return group_report(rows.y, estimator.predict(rows.X), rows.environments, metric=metric)
 
 
 def metric_of(estimator: Any) -> str:
@@ -172,11 +117,8 @@ def _trade_off(
     pairs: Sequence[tuple[LabelledRows, LabelledRows]],
     own: Setting,
     train: LabelledRows | None,
-) -> tuple[dict[Setting, GroupReport], PairedReport]:
-    """Report of each setting, fitted on the first and scored on the second part of each pair.
-
-    The second report compares the model with nothing removed on the same rows.
-    """
+) -> dict[Setting, GroupReport]:
+    """Report of each setting, fitted on the first and scored on the second part of each pair."""
     # With `train`, the rows that the estimator was fitted on, the model itself is scored and
     # nothing removed is fitted on all these rows; otherwise both are fitted in each pair.
     counts = _counts(estimator, own[0])
@@ -200,11 +142,13 @@ def _trade_off(
     y = np.concatenate([held_out.y for _, held_out in pairs])
     environments = np.concatenate([held_out.environments for _, held_out in pairs])
     metric = metric_of(estimator)
-    whole = {s: np.concatenate(v) for s, v in predicted.items() if s[0] not in failed}
-    reports = {s: group_report(y, v, environments, metric=metric) for s, v in whole.items()}
-    change = paired_report(y, whole[_NOTHING], whole[own], environments, metric=metric)
+    reports = {
+        s: group_report(y, np.concatenate(v), environments, metric=metric)
+        for s, v in predicted.items()
+        if s[0] not in failed
+    }
     grid = [(r, s) for r in counts if r not in failed for s in scales]
-    return {setting: reports.get(setting, reports[_NOTHING]) for setting in grid}, change
+    return {setting: reports.get(setting, reports[_NOTHING]) for setting in grid}
 
 
 def _counts(estimator: Any, chosen: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from isrlearn.core.rank import RankTest
-from isrlearn.metrics import GroupReport, GroupScore
+from isrlearn.metrics import GroupScore
 from isrlearn.report.evidence import Evidence
 
 #: Width of all figures, that of a small telephone: larger windows enlarge them.
@@ -80,24 +80,21 @@ def plural(n: int, thing: str) -> str:
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
-def headline(found: Evidence) -> tuple[str, str]:
-    """What happened to the worst group in a sentence, and a caution where it is uncertain."""
-    before, after, change = found.before, found.after, found.change
-    metric, new = after.metric, after.by_rank[0]
-    what = "accuracy" if metric == "accuracy" else "error"
-    end = score_text(new.value, metric)
-    if before is None or change is None:
-        return f"In the worst group, {group_name(new)}, the {what} is {end}.", ""
-    old = before.by_rank[0]
-    if new.value == old.value:
-        return f"The {what} of the worst group stays at {end}.", ""
-    rises = new.value > old.value
-    helps = "" if rises == (metric == "accuracy") else ": the removal does not help here"
-    low, high = (f"{v:+.1%}" if metric == "accuracy" else f"{v:+.3g}" for v in change.worst[2:])
-    caution = f"With so few rows that may be due to chance: 95% interval {low} to {high}."
-    verb = f"{'rises' if rises else 'falls'} from {score_text(old.value, metric)} to {end}"
-    chance = change.worst.low <= 0 <= change.worst.high
-    return f"The {what} of the worst group {verb}{helps}.", caution if chance else ""
+def headline(found: Evidence) -> str:
+    """The verdict of the comparison in a sentence; without one, the score of the worst group."""
+    if found.comparison is not None:
+        return found.comparison.headline
+    worst = found.report.by_rank[0]
+    what = "accuracy" if found.report.metric == "accuracy" else "error"
+    score = score_text(worst.value, found.report.metric)
+    return f"In the worst group, {group_name(worst)}, the {what} is {score}."
+
+
+def setting_text(settings: dict[str, Any], penalty: str) -> str:
+    """The settings of a model that tell it from others, in a few words."""
+    names = [penalty, "weights", *(("method", "n_spurious") if settings.get("scale") != 1 else ())]
+    values = {name: settings[name] for name in names if name in settings}
+    return ", ".join(f"{name}={name_of(value, 30)}" for name, value in values.items())
 
 
 @dataclass(frozen=True)
@@ -157,24 +154,43 @@ class Axis:
         return [k * step for k in range(first, last + 1)]
 
 
-def shown_groups(before: GroupReport | None, after: GroupReport) -> list[int]:
-    """Positions of the groups that are drawn: the worst ones before or after, in their order."""
-    sign = 1.0 if after.metric == "accuracy" else -1.0
-    scores = [[g.value for g in report.groups] for report in (before, after) if report]
-    worst = (sign * np.array(scores)).min(axis=0).argsort(kind="stable")[:MOST_GROUPS]
-    return sorted(worst.tolist())
+def shown_groups(found: Evidence) -> list[int]:
+    """Positions of the groups that are drawn: the worst ones of any model, in their order."""
+    sign = 1.0 if found.report.metric == "accuracy" else -1.0
+    reports = [found.report, *(found.comparison.reports.values() if found.comparison else ())]
+    scores = sign * np.array([[g.value for g in report.groups] for report in reports])
+    return sorted(scores.min(axis=0).argsort(kind="stable")[:MOST_GROUPS].tolist())
 
 
-def group_bars(before: GroupReport | None, after: GroupReport) -> dict[str, Any]:
-    """Scores before and after of every group that is drawn, and the axis of their bars."""
-    shown = shown_groups(before, after)
-    rows = [(None if before is None else before.groups[i], after.groups[i]) for i in shown]
+def group_bars(found: Evidence) -> dict[str, Any]:
+    """Scores of the best alternative and of the model in the groups that are drawn."""
+    shown, best = shown_groups(found), found.best
+    rows = [(None if best is None else best.groups[i], found.report.groups[i]) for i in shown]
     top = 1.0
-    if after.metric != "accuracy":
+    if found.report.metric != "accuracy":
         ends = [g.high if math.isfinite(g.high) else g.value for row in rows for g in row if g]
         top = max(ends) or 1.0
     axis = Axis(0.0, top, 0.0, 100.0)
-    return {"rows": rows, "hidden": len(after.groups) - len(rows), "x": axis}
+    return {"rows": rows, "hidden": len(found.report.groups) - len(rows), "x": axis}
+
+
+def model_table(found: Evidence) -> dict[str, Any] | None:
+    """Scores of every model: the worst group, the average and each group that is drawn."""
+    if found.comparison is None:
+        return None
+    metric, models = found.report.metric, found.comparison.models.values()
+    text = [
+        (score_text(m.report.worst, metric), score_text(m.report.average, metric)) for m in models
+    ]
+    worst, average = zip(*text, strict=True)
+    rows = [("worst group", None, worst), ("average", found.report.n, average)]
+    for i in shown_groups(found):
+        scores = tuple(score_text(m.report.groups[i].value, metric) for m in models)
+        group = found.report.groups[i]
+        rows.append((group_name(group), group.n, scores))
+    penalty = "C" if metric == "accuracy" else "alpha"
+    settings = [setting_text(m.settings, penalty) for m in models]
+    return {"names": list(found.comparison.models), "rows": rows, "settings": settings}
 
 
 def spectrum_figure(spectrum: Any, test: RankTest | None) -> dict[str, Any] | None:
@@ -198,14 +214,16 @@ def spectrum_figure(spectrum: Any, test: RankTest | None) -> dict[str, Any] | No
 
 
 def trade_off_figure(found: Evidence) -> dict[str, Any]:
-    """Average against worst group of every setting; better is right and up."""
-    metric, reports = found.after.metric, list(found.reports.values())
+    """Average against worst group of every setting and every model; better is right and up."""
+    metric, reports = found.report.metric, list(found.reports.values())
+    others = [] if found.comparison is None else list(found.comparison.reports.items())[:-1]
+    every = [*reports, *(report for _, report in others)]
     left, right, top, bottom = 58, WIDTH - 16, 18, 270
-    x = Axis.around([r.average for r in reports], left, right, margin=0.1)
-    y = Axis.around([r.worst for r in reports], bottom, top, margin=0.1)
+    x = Axis.around([r.average for r in every], left, right, margin=0.1)
+    y = Axis.around([r.worst for r in every], bottom, top, margin=0.1)
     if metric != "accuracy":
         x, y = Axis(x.low, x.high, right, left), Axis(y.low, y.high, top, bottom)
-    shown = shown_groups(found.before, found.after)
+    shown = shown_groups(found)
     points = [
         {
             "r": r,
@@ -228,6 +246,7 @@ def trade_off_figure(found: Evidence) -> dict[str, Any]:
         "scales": found.scales,
         "at": [found.counts.index(found.chosen[0]), found.scales.index(found.chosen[1])],
         "points": points,
+        "others": [(name, x(report.average), y(report.worst)) for name, report in others],
         "chosen": next(p for p in points if (p["r"], p["s"]) == found.chosen),
-        "groups": [found.after.groups[i] for i in shown],
+        "groups": [found.report.groups[i] for i in shown],
     }

@@ -19,14 +19,16 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
+from scipy.sparse import issparse
 
 from isrlearn import __version__
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
+from isrlearn.estimators.compare import LabelledRows
 from isrlearn.io.errors import optional
 from isrlearn.io.files import atomic_write
 from isrlearn.report import figures
-from isrlearn.report.evidence import Evidence, LabelledRows, evidence, metric_of, refit
+from isrlearn.report.evidence import Evidence, evidence, metric_of, refit
 from isrlearn.report.samples import samples_figure
 
 #: Values of the rows that are diagnosed; more rows are sampled.
@@ -44,7 +46,7 @@ class Report:
     estimator : ISRClassifier or ISRRegressor
         The model.
     evidence : Evidence
-        Scores before and after the removal.
+        Scores of the model, and of the models it is compared with.
     rank_test : RankTest or None
         Spectrum of the shifts, its noise level and the number of significant directions.
     samples : dict or None
@@ -75,8 +77,8 @@ class Report:
 
     @property
     def headline(self) -> str:
-        """What happened to the worst group, in a sentence."""
-        return figures.headline(self.evidence)[0]
+        """The verdict in a sentence."""
+        return figures.headline(self.evidence)
 
     def html(self) -> str:
         """The report as one self-contained page, which runs no script but its own."""
@@ -89,7 +91,7 @@ class Report:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        metric = self.evidence.after.metric
+        metric = self.evidence.report.metric
         environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
         functions = {
             "group": figures.group_name,
@@ -131,8 +133,8 @@ class Report:
         ]
         return {
             "scored_on": found.kind,
-            "before": None if found.before is None else found.before.to_dict(),
-            "after": found.after.to_dict(),
+            "model": found.report.to_dict(),
+            "comparison": None if found.comparison is None else found.comparison.to_dict(),
             "n_spurious": found.chosen[0],
             "scale": found.chosen[1],
             "trade_off": settings or None,
@@ -153,9 +155,9 @@ def make_report(
     Parameters
     ----------
     estimator : ISRClassifier or ISRRegressor
-        Fitted; of a search, its best estimator.
+        Fitted; or a fitted search, which is then repeated in cross-validation.
     train : (X, y, environments) or EnvironmentData, optional
-        The rows it was fitted on. Without them there is no comparison with nothing removed.
+        The rows it was fitted on. Without them there is no comparison with other models.
     held_out : (X, y, environments) or EnvironmentData, optional
         Rows to score. Without them the training rows are scored by cross-validation.
     chosen : bool, default=False
@@ -187,15 +189,17 @@ def make_report(
     ...     os.path.getsize(path) < 1_000_000
     True
     """
-    estimator = copy.copy(getattr(estimator, "best_estimator_", estimator))
-    estimator.__dict__.pop("feature_names_in_", None)  # the rows become arrays without names
+    model, estimator = estimator, getattr(estimator, "best_estimator_", estimator)
+    model, search, estimator = copy.copy(model), model is not estimator, copy.copy(estimator)
+    for each in (model, estimator):
+        each.__dict__.pop("feature_names_in_", None)  # the rows become arrays without names
+    if search:
+        model.best_estimator_ = estimator
     if not hasattr(estimator, "coef_"):
         raise ValueError(
             f"a report is about a fitted ISRClassifier or ISRRegressor; got {estimator!r}"
         )
-    training, other = (
-        None if data is None else LabelledRows.of(data) for data in (train, held_out)
-    )
+    training, other = (None if data is None else _arrays(data) for data in (train, held_out))
     given = [rows for rows in (training, other) if rows is not None]
     for rows in given:
         if rows.X.shape[1] != estimator.n_features_in_:
@@ -203,7 +207,7 @@ def make_report(
                 f"the rows have {rows.X.shape[1]} features; the model was fitted on "
                 f"{estimator.n_features_in_}"
             )
-    found = evidence(estimator, training, other, chosen=chosen)
+    found = evidence(model, training, other, chosen=chosen)
     return Report(
         estimator,
         found,
@@ -212,6 +216,12 @@ def make_report(
         _diagnosis(estimator, given[0], random_state),
         dict(sources or {}),
     )
+
+
+def _arrays(data: Any) -> LabelledRows:
+    """The rows as arrays, without names of columns."""
+    rows = LabelledRows.of(data)
+    return rows if issparse(rows.X) else rows._replace(X=np.asarray(rows.X))
 
 
 def _rank_test(estimator: Any, train: LabelledRows | None) -> RankTest | None:
@@ -229,8 +239,8 @@ def _diagnosis(estimator: Any, rows: LabelledRows, random_state: int) -> Diagnos
     """Diagnosis of the rows, or the reason why there is none."""
     task = "classification" if hasattr(estimator, "classes_") else "regression"
     try:
-        X, y, environments = rows.at_most(_MOST_VALUES, metric_of(estimator))
-        return diagnose(X, y, environments, task=task, n_bootstrap=100, random_state=random_state)
+        few = rows.at_most(_MOST_VALUES // rows.X.shape[1], metric_of(estimator))
+        return diagnose(*few[:3], task=task, compare=False, random_state=random_state)
     except (ValueError, np.linalg.LinAlgError) as error:
         return f"These rows cannot be diagnosed: {error}"
 

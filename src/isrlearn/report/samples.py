@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from isrlearn.core.labels import Cells
 from isrlearn.engine import sum_cells
-from isrlearn.report.evidence import LabelledRows, refit, strata, thinned
+from isrlearn.estimators.compare import LabelledRows, thinned
+from isrlearn.report.evidence import refit
 from isrlearn.report.figures import WIDTH, Axis, name_of
 
 #: Points that are drawn, and cells whose means are drawn: more of them hide the points.
@@ -43,7 +44,8 @@ def samples_figure(
     # separates the points.
     strip = Axis(-1.0, 1.0, 340, WIDTH - 18)
     kept = float(estimator.scale) if removed else 1.0
-    shown = thinned(strata(cells), _MOST_POINTS)
+    strata = cells.k * (len(cells.environments) + 1) + cells.e
+    shown = thinned(strata, _MOST_POINTS)
     a, b = places[shown].T
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(shown)) * (1 - kept)
     left = a / max(abs(x.low), abs(x.high)) * kept + jitter

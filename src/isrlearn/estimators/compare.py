@@ -1,0 +1,446 @@
+"""A model compared with plain and balanced ones that are tuned as carefully as it is."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from isrlearn import validation as check
+from isrlearn.core.labels import Cells
+from isrlearn.estimators.cv import ISRClassifierCV, ISRRegressorCV
+from isrlearn.estimators.search import Search
+from isrlearn.estimators.selection import Fold, folds_of
+from isrlearn.metrics import GroupReport, PairedReport, group_report, group_sizes, paired_report
+from isrlearn.metrics.groups import aligned
+
+#: The comparison models of a task: nothing is removed, and rows are weighted in this way.
+ALTERNATIVES: dict[str, dict[str, str | None]] = {
+    "classification": {"plain": None, "class-balanced": "class", "group-balanced": "group"},
+    "regression": {"plain": None, "environment-balanced": "group"},
+}
+#: Rows that a cell keeps in a sample, if it has them.
+_FEWEST = 25
+
+
+class LabelledRows(NamedTuple):
+    """Features, labels and environments of the same rows, and the clusters they belong to."""
+
+    X: Any  # (n, d): array, sparse array or data frame
+    y: NDArray  # (n,)
+    environments: NDArray  # (n,)
+    clusters: NDArray | None = None  # (n,)
+
+    @classmethod
+    def of(cls, data: Any, clusters: ArrayLike | None = None) -> LabelledRows:
+        """Rows of a table, of a data set or of three arrays; four with the clusters."""
+        if hasattr(data, "environments") and not isinstance(data, LabelledRows):
+            data = (data.X, data.y, data.environments)
+        if not isinstance(data, tuple | list) or len(data) not in (3, 4) or data[2] is None:
+            raise ValueError(
+                "rows must be (X, y, environments) or an object with these attributes, none of "
+                f"them None; got {type(data).__name__}"
+            )
+        X, y, environments, *more = data
+        groups = clusters if clusters is not None else more[0] if more else None
+        check_consistent_length(X, y, environments, groups)
+        X = X.tocsr() if issparse(X) else X if hasattr(X, "dtypes") else np.asarray(X)
+        groups = None if groups is None else np.asarray(groups)
+        return cls(X, np.asarray(y), np.asarray(environments), groups)
+
+    def take(self, rows: NDArray[np.intp]) -> LabelledRows:
+        """Some of the rows; the same object if these are all of them."""
+        if len(rows) == len(self.y):
+            return self
+        clusters = None if self.clusters is None else self.clusters[rows]
+        X = _safe_indexing(self.X, rows)
+        return LabelledRows(X, self.y[rows], self.environments[rows], clusters)
+
+    def cells(self, metric: str) -> NDArray[np.intp]:
+        """Code of the class × environment of each row, or of its environment for a regression."""
+        cells = Cells.of(self.y if metric == "accuracy" else None, self.environments)
+        return cells.k * (len(cells.environments) + 1) + cells.e
+
+    def at_most(self, n: float, metric: str) -> LabelledRows:
+        """A sample of about that many rows."""
+        return self.take(thinned(self.cells(metric), int(n)))
+
+    def folds(self, n_folds: int, metric: str, random_state: int = 0) -> list[Fold]:
+        """Folds over which every cell is spread evenly, and which split no cluster."""
+        classes = self.y if metric == "accuracy" else None
+        cells = Cells.of(classes, self.environments, self.clusters)
+        rng = np.random.RandomState(random_state)
+        return folds_of(self.X, cells, "worst-group", n_folds, rng)
+
+
+def thinned(cells: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Sorted positions of about `most` rows, at most half as many more, the same every time.
+
+    Cells keep their shares, but a small cell keeps enough rows to be seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = thinned(np.repeat([0, 1], [990, 10]), 100)
+    >>> len(rows), int((rows >= 990).sum())
+    (109, 10)
+    """
+    n = len(cells)
+    if n <= most:
+        return np.arange(n)
+    rng = np.random.default_rng(0)
+    kept, names = [], np.unique(cells)
+    fewest = min(_FEWEST, most // (2 * len(names)))
+    for cell in names:
+        rows = np.flatnonzero(cells == cell)
+        share = max(min(len(rows), fewest), int(len(rows) * most / n))
+        kept.append(rng.choice(rows, share, replace=False))
+    return np.sort(np.concatenate(kept))
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedModel:
+    """One model of a comparison."""
+
+    estimator: Any  #: Fitted on all training rows.
+    settings: dict[str, Any]  #: What its search chose; the parameters of one without a search.
+    cross_validated: float | None  #: Worst group by its search; None without a search.
+    report: GroupReport  #: Scores of the groups on rows that were not trained on.
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A model compared with plain and balanced ones; made by :func:`compare_models`.
+
+    ``str(comparison)`` is the verdict and a table of all groups and models.
+    """
+
+    models: Mapping[str, ComparedModel]  #: The comparison models by name, then the model itself.
+    best: str  #: The best alternative by the cross-validated score on the training rows.
+    change: PairedReport  #: From the best alternative to the model, on the same rows.
+    from_plain: Mapping[str, PairedReport]  #: From "plain" to the best alternative and the model.
+    scored_on: str  #: Which rows were scored: "test" or "folds".
+
+    @property
+    def name(self) -> str:
+        """Name of the model that is compared with the others."""
+        return list(self.models)[-1]
+
+    @property
+    def reports(self) -> dict[str, GroupReport]:
+        """Scores of each model."""
+        return {name: model.report for name, model in self.models.items()}
+
+    @property
+    def answer(self) -> str:
+        """Whether the model "helps", "hurts" or makes "no difference", against `best`."""
+        return {1: "helps", 0: "no difference", -1: "hurts"}[_better(self.change)]
+
+    @property
+    def verdict(self) -> str:
+        """What to do, by the rule in the notes of :func:`compare_models`."""
+        if self.answer == "helps":
+            return "use it"
+        balanced = self.best != "plain" and _better(self.from_plain[self.best]) > 0
+        if balanced or (self.best != "plain" and self.answer == "hurts"):
+            return "use balanced weights instead"
+        worse = self.answer == "hurts" or _better(self.from_plain[self.name]) < 0
+        return "do not use it" if worse else "no clear difference"
+
+    @property
+    def headline(self) -> str:
+        """The verdict and its main reason, in a sentence."""
+        found = self.change
+        what = "accuracy" if found.metric == "accuracy" else "error"
+        return (
+            f"{self.verdict.capitalize()}: the {what} of the worst group is "
+            f"{_score(found.worst.before, found)} with the {self.best} model and "
+            f"{_score(found.worst.after, found)} with {self._own}"
+            f" ({_difference(found.worst, found)})."
+        )
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The change of the average, the groups that lost, and what balanced weights do."""
+        found = self.change
+        average = f"{_score(found.average.before, found)} to {_score(found.average.after, found)}"
+        lines = [
+            f"Average over all rows, {self.best} to {self._own}: {average} "
+            f"({_difference(found.average, found)}).",
+            _lost(found, self.best),
+        ]
+        if self.best != "plain":
+            weights = self.from_plain[self.best].worst
+            lines.append(
+                f"Balanced weights alone change the worst group from "
+                f"{_score(weights.before, found)} to {_score(weights.after, found)} "
+                f"({_difference(weights, found)})."
+            )
+        return tuple(lines)
+
+    @property
+    def _own(self) -> str:
+        return "this model" if self.name == "model" else self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers and strings in nested dicts and lists, ready for JSON."""
+        names = ("verdict", "answer", "headline", "sentences", "scored_on", "best")
+        record = {name: getattr(self, name) for name in names} | {
+            "models": {
+                name: {
+                    "settings": model.settings,
+                    "cross_validated": model.cross_validated,
+                    "report": model.report.to_dict(),
+                }
+                for name, model in self.models.items()
+            },
+            "change": self.change.to_dict(),
+            "from_plain": {name: found.to_dict() for name, found in self.from_plain.items()},
+        }
+        return json.loads(json.dumps(record, default=_plain))
+
+    def __str__(self) -> str:
+        """The headline, a table of all models, and the sentences."""
+        return "\n".join(self.lines())
+
+    def lines(self, width: int = 10_000) -> list[str]:
+        """The same as lines, with sentences no wider than given."""
+        reports = list(self.reports.values())
+        rows: list[list[Any]] = [[reports[0].metric, "n", *self.models]]
+        rows.append(["worst group", "", *(f"{r.worst:.4f}" for r in reports)])
+        rows.append(["average", reports[0].n, *(f"{r.average:.4f}" for r in reports)])
+        for i, g in enumerate(reports[0].groups):
+            group = g.environment if g.label is None else f"{g.label}, {g.environment}"
+            rows.append([group, g.n, *(f"{r.groups[i].value:.4f}" for r in reports)])
+        table = aligned(rows, "<" + ">" * (len(reports) + 1))
+        said = (line for text in self.sentences for line in wrap(text, width))
+        return [*wrap(self.headline, width), "", *table, "", *said]
+
+
+def compare_models(
+    X: Any,
+    y: ArrayLike,
+    environments: ArrayLike,
+    *,
+    model: Any = None,
+    test: Any = None,
+    clusters: ArrayLike | None = None,
+    task: str = "auto",
+    metric: str | None = None,
+    cv: int = 5,
+    name: str = "model",
+    random_state: int = 0,
+) -> Comparison:
+    """A model compared with plain and balanced ones that are tuned as carefully as it is.
+
+    The comparison models remove nothing: "plain", "class-balanced" and "group-balanced" logistic
+    regressions, or "plain" and "environment-balanced" ridge regressions. Each has its own search
+    over the default penalties, by the same folds and the same rule: the worst group of held-out
+    rows. Nothing in them depends on the settings of the model.
+
+    Parameters
+    ----------
+    X : array-like or sparse array of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,)
+        Classes, or the target of a regression.
+    environments : array-like of shape (n_samples,)
+        Environment of each row; None or NaN where it is unknown.
+    model : estimator, optional
+        Fitted or not; by default `ISRClassifierCV()` or `ISRRegressorCV()`. Its settings are used
+        as they are, and its own search, if it has one, is repeated wherever it is fitted.
+    test : (X, y, environments), with clusters as fourth, or EnvironmentData, optional
+        Rows to score. Without them the training rows are held out in turn, and every model with
+        its search is fitted again without them.
+    clusters : array-like of shape (n_samples,), optional
+        What rows have in common, such as their patient or video. A cluster is never split between
+        folds, and intervals allow for it.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is that of the model; without one, numbers that are not whole make a regression.
+    metric : {"accuracy", "rmse", "r2"}, optional
+        Of the groups' scores; the verdict on a regression is by the RMSE.
+    cv : int, default=5
+        Number of folds.
+    name : str, default="model"
+        What to call the model.
+    random_state : int, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    Comparison
+
+    Notes
+    -----
+    One model is *clearly better* than another if the 95 % interval of the paired difference of
+    their worst groups lies above zero. If it contains zero, the average over all rows decides,
+    provided that its interval does not contain zero and the worst group does not point the other
+    way. The best alternative is the comparison model with the best cross-validated worst group on
+    the training rows; test scores have no part in that choice. The verdict is
+
+    - "use it": the model is clearly better than the best alternative;
+    - "use balanced weights instead": otherwise, if the best alternative is a balanced model that
+      is clearly better than the plain one or than the model;
+    - "do not use it": otherwise, if the model is clearly worse than the best alternative or than
+      the plain model;
+    - "no clear difference" in all other cases.
+
+    Examples
+    --------
+    >>> from isrlearn import ISRClassifier, compare_models
+    >>> from isrlearn.datasets import load_digits_on_paper
+    >>> data = load_digits_on_paper()
+    >>> train = data.train.X, data.train.y, data.train.environments
+    >>> found = compare_models(*train, model=ISRClassifier(), test=data.test)
+    >>> list(found.models), found.best
+    (['plain', 'class-balanced', 'group-balanced', 'model'], 'group-balanced')
+    >>> found.verdict
+    'use balanced weights instead'
+    """
+    rows = LabelledRows.of((X, y, environments), clusters)
+    task = task_of(task, model, rows.y)
+    metric_of_task = "accuracy" if task == "classification" else "rmse"
+    kind = ISRClassifierCV if task == "classification" else ISRRegressorCV
+    alternatives = {
+        key: kind(n_spurious=0, scale=1.0, weights=weights)
+        for key, weights in ALTERNATIVES[task].items()
+    }
+    if name in alternatives:
+        raise ValueError(f"name must differ from {', '.join(alternatives)}; got {name!r}")
+    given = kind() if model is None else model
+    how: dict[str, Any] = {"metric": metric_of_task, "cv": cv, "random_state": random_state}
+    fitted = {key: _fitted(each, rows, **how) for key, each in alternatives.items()}
+    fitted[name] = given if _is_fitted(given) else _fitted(given, rows, **how)
+    if test is None:
+        scored, predicted = _held_out({**alternatives, name: given}, rows, **how)
+    else:
+        scored = LabelledRows.of(test)
+        predicted = {key: each.predict(scored.X) for key, each in fitted.items()}
+    rest: dict[str, Any] = {"environments": scored.environments, "clusters": scored.clusters}
+    metric = metric_of_task if metric is None else metric
+    sizes: Any = group_sizes(rows.y, rows.environments, metric=metric_of_task)
+    if not set(sizes) <= set(group_sizes(scored.y, scored.environments, metric=metric_of_task)):
+        sizes = None
+    found = {
+        key: ComparedModel(
+            each,
+            getattr(each, "best_params_", None) or each.get_params(deep=False),
+            getattr(each, "best_score_", None),
+            group_report(scored.y, predicted[key], metric=metric, train_groups=sizes, **rest),
+        )
+        for key, each in fitted.items()
+    }
+    best = max(alternatives, key=lambda key: fitted[key].best_score_)
+
+    def paired(before: str, after: str) -> PairedReport:
+        both = predicted[before], predicted[after]
+        return paired_report(scored.y, *both, metric=metric_of_task, **rest)
+
+    from_plain = {key: paired("plain", key) for key in {best: 0, name: 0}}
+    change = from_plain[name] if best == "plain" else paired(best, name)
+    return Comparison(found, best, change, from_plain, "folds" if test is None else "test")
+
+
+def task_of(task: str, model: Any, y: ArrayLike) -> str:
+    """The task of a model, or the one that labels suggest."""
+    check.check_choice("task", task, ("auto", *ALTERNATIVES))
+    if task != "auto":
+        return task
+    if model is not None:
+        return "regression" if is_regressor(model) else "classification"
+    return "regression" if type_of_target(y).startswith("continuous") else "classification"
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _fitted(model: Any, rows: LabelledRows, *, metric: str, cv: int, random_state: int) -> Any:
+    """A clone fitted on some rows; searches without a splitter of their own share the folds."""
+    twin = clone(model)
+    given: Any = getattr(twin, "cv", None)
+    if isinstance(twin, Search) and not hasattr(given, "split"):
+        own = isinstance(given, Integral) and given != type(twin)().cv
+        twin.cv = rows.folds(int(given) if own else cv, metric, random_state)
+    known = {"environments": rows.environments, "clusters": rows.clusters}
+    twin.fit(rows.X, rows.y, **{k: v for k, v in known.items() if has_fit_parameter(twin, k)})
+    return twin.set_params(cv=given) if isinstance(twin, Search) else twin
+
+
+def _held_out(
+    models: Mapping[str, Any], rows: LabelledRows, *, metric: str, cv: int, random_state: int
+) -> tuple[LabelledRows, dict[str, NDArray]]:
+    """The rows that folds hold out, and the predictions of models fitted without them."""
+    folds = rows.folds(cv, metric, random_state)
+    tested = np.concatenate([test for _, test in folds])
+    order = np.argsort(tested, kind="stable")
+    found: dict[str, list[NDArray]] = {name: [] for name in models}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the fit on all rows were shown
+        for train, test in folds:
+            part, held_out = rows.take(train), rows.take(test)
+            for name, model in models.items():
+                twin = _fitted(model, part, metric=metric, cv=cv, random_state=random_state)
+                found[name].append(twin.predict(held_out.X))
+    predicted = {name: np.concatenate(each)[order] for name, each in found.items()}
+    return rows.take(tested[order]), predicted
+
+
+def _better(found: PairedReport) -> int:
+    """1 if the second model is clearly better, -1 if it is clearly worse, 0 if neither."""
+    sign = 1 if found.metric == "accuracy" else -1
+    for change, against in ((found.worst, 0.0), (found.average, sign * found.worst.difference)):
+        low, high = sorted((sign * change.low, sign * change.high))
+        if low > 0 and against >= 0:
+            return 1
+        if high < 0 and against <= 0:
+            return -1
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python's, anything else as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def _score(value: float, found: PairedReport) -> str:
+    return f"{value:.1%}" if found.metric == "accuracy" else f"{value:.3g}"
+
+
+def _difference(change: Any, found: PairedReport) -> str:
+    """A difference with its interval, in points for accuracies."""
+    factor, form = (100, "+.1f") if found.metric == "accuracy" else (1, "+.3g")
+    value, low, high = (f"{factor * v:{form}}" for v in (change.difference, *change[2:]))
+    unit = " points" if found.metric == "accuracy" else ""
+    return f"{value}{unit}, {100 * found.level:g}% interval {low} to {high}"
+
+
+def _lost(found: PairedReport, best: str) -> str:
+    """The groups that lost more rows than chance explains, allowing for their number."""
+    lost = [g for g in found.groups if g.lost > g.gained and g.p_value * len(found.groups) < 0.05]
+    names = [
+        f"{g.environment if g.label is None else f'{g.label} in {g.environment}'} "
+        f"({_score(g.before, found)} to {_score(g.after, found)})"
+        for g in lost[:5]
+    ]
+    more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+    if not names:
+        return f"No group loses more than chance explains, compared with the {best} model."
+    return f"Groups that lose, compared with the {best} model: {', '.join(names)}{more}."
