@@ -35,7 +35,8 @@ def terminated_as_interrupted() -> Iterator[None]:
             return unraisable(found)
         lost = signal.SIGTERM if issubclass(found.exc_type, Terminated) else signal.SIGINT
         main = threading.main_thread().ident
-        again.append(threading.Timer(0.001, signal.pthread_kill, (main, lost)))
+        # Late enough for this hook to have ended on a busy machine: it would lose the signal too.
+        again.append(threading.Timer(0.1, signal.pthread_kill, (main, lost)))
         return again[-1].start()
 
     before, unraisable = signal.signal(signal.SIGTERM, interrupt), sys.unraisablehook
