@@ -44,6 +44,20 @@ def cell(folder: str, dataset: str, method: str, E: int, column: str = "mean") -
     return found
 
 
+def diagnosed() -> Numbers:
+    """Draws whose prediction is right, all draws, and draws in which ISR makes no difference."""
+    rows = read("diagnosis/results.csv")
+    right = sum(row["predicted"] == row["found"] for row in rows)
+    return [right, len(rows), sum(row["found"] == "no difference" for row in rows)]
+
+
+def missing_groups() -> Numbers:
+    """Draws with a missing group whose prediction is right, and their worst group without, with."""
+    rows = [row for row in read("diagnosis/results.csv") if "missing" in row["data"]]
+    right = sum(row["predicted"] == row["found"] for row in rows)
+    return [right, *(mean(float(row[column]) for row in rows) for column in ("before", "after"))]
+
+
 def excess(dataset: str, method: str, E: int, column: str = "excess_mean") -> float:
     """Error over the oracle's in the linear unit tests."""
     return cell("linear-unit-tests", dataset, method, E, column)
