@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn.core import chordal_distance, principal_angles
+from isrlearn.core import principal_angles
 
 
 def rotated(seed, d):
@@ -34,20 +34,6 @@ def test_only_the_span_matters():
     np.testing.assert_allclose(principal_angles(B, A), angles, atol=1e-12)
 
 
-def test_chordal_distance_is_a_distance():
-    Q = rotated(3, 4)
-    assert chordal_distance(Q[:, :2], Q[:, :2] @ [[0.6, -0.8], [0.8, 0.6]]) == pytest.approx(0)
-    assert chordal_distance(Q[:, :2], Q[:, 2:]) == pytest.approx(1)
-    assert chordal_distance(Q[:, :1], Q[:, :2]) == pytest.approx(np.sqrt(0.5))
-    A, B, C = Q[:, :2], rotated(4, 4)[:, :2], rotated(5, 4)[:, :2]
-    assert chordal_distance(A, B) == pytest.approx(chordal_distance(B, A))
-    assert chordal_distance(A, C) <= chordal_distance(A, B) + chordal_distance(B, C)
-    sines = np.sin(principal_angles(A, B))
-    assert chordal_distance(A, B) == pytest.approx(np.sqrt(np.mean(sines**2)))
-
-
 def test_nothing_makes_no_angle():
     none, one = np.zeros((3, 0)), np.eye(3)[:, :1]
     assert principal_angles(none, one).shape == (0,)
-    assert chordal_distance(none, none) == 0.0
-    assert chordal_distance(none, one) == 1.0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from isrlearn.core import Eraser, Moments, principal_angles, principal_components, whitening
+from isrlearn.core import Eraser, principal_angles, principal_components, whitening
 from isrlearn.core.subspace import mean_subspace
 from isrlearn.core.whiten import (
-    default_components,
     head_coordinates,
     reliable_coordinates,
 )
@@ -127,19 +124,3 @@ def test_with_few_rows_leading_components_are_whitened():
     np.testing.assert_allclose(W.factor @ W.inverse, components @ components.T, atol=1e-9)
     fewer = reliable_coordinates(moments, smallest_cell=10.0)
     assert fewer.factor.shape == (40, 3)  # three rows of that cell per coordinate
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "expected"),
-    [
-        (2000, 80, None),  # twenty rows per feature or more
-        (1202, 80, 60),  # 1,200 degrees of freedom: one component per twenty
-        (8002, 500, 200),  # never more than 200
-        (10_002, 500, None),  # twenty rows per feature again, however many features
-        (902, 80, None),  # 45 components would lose too much
-    ],
-)
-def test_components_by_default(n, d, expected):
-    moments = Moments.population(np.zeros((1, 2, d)), np.eye(d), n / 2)
-    moments = replace(moments, ddof=1)
-    assert default_components(moments) == expected

@@ -277,7 +277,7 @@ def test_stops_where_rounding_leaves_nothing_to_gain(K):
         ({"codes": [0, 0, 0, 0], "n_classes": 1}, "codes must lie in 0, …, 1 for 1 classes"),
         ({"penalty": -2.0}, r"penalty must not be negative; got -2\.0"),
         ({"weight": [1.0]}, r"weight has shape \(1,\), but X has 4 rows"),
-        ({"start": "three classes"}, r"coefficients of shape \(3, 2\); this problem needs \(1, 2"),
+        ({"start": "three classes"}, r"start.coef has shape \(3, 2\); it must be \(1, 2"),
     ],
 )
 def test_errors_name_the_value(change, message):

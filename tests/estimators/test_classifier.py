@@ -32,6 +32,7 @@ from isrlearn.engine import cell_moments
 from isrlearn.estimators import heads
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.permutation import permutation_rank
+from isrlearn.estimators.pipeline import Fitter, Settings
 
 HEADS = ["logistic", "lda", RidgeClassifier(), LogisticRegression(C=0.1)]
 FORMS = [
@@ -818,3 +819,20 @@ def test_exact_covariances_are_compared_without_a_test():
     moments = Moments.population(np.zeros((2, 2, 3)) + np.arange(2)[:, None, None], covariance)
     model = ISRClassifier("cov", n_spurious=1, head="lda").fit_moments(moments)
     np.testing.assert_allclose(np.abs(model.spurious_basis_[:, 0]), [0.0, 0.0, 1.0], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "expected"),
+    [
+        (2000, 80, None),  # twenty rows per feature or more
+        (1202, 80, 60),  # 1,200 degrees of freedom: one component per twenty
+        (8002, 500, 200),  # never more than 200
+        (10_002, 500, None),  # twenty rows per feature again, however many features
+        (902, 80, None),  # 45 components would lose too much
+    ],
+)
+def test_components_by_default(n, d, expected):
+    X = np.random.default_rng(0).normal(size=(n, d))
+    sample = Sample(X, Cells.of(np.arange(n) % 2, np.zeros(n)))
+    components = Fitter(sample, [Settings()]).components
+    assert (None if components is None else components.shape[1]) == expected

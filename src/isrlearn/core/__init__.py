@@ -1,9 +1,7 @@
 """Moments, subspaces, erasers and closed-form heads: the mathematics, on NumPy and SciPy."""
 
-from isrlearn.core.angles import chordal_distance, principal_angles
-from isrlearn.core.covariance import covariance_subspace, joint_subspace
 from isrlearn.core.heads import lda_head, ridge_head
-from isrlearn.core.methods import METHODS, Method
+from isrlearn.core.methods import METHODS, Method, covariance_subspace, joint_subspace
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
 from isrlearn.core.subspace import (
@@ -11,6 +9,7 @@ from isrlearn.core.subspace import (
     Subspace,
     mean_subspace,
     multiclass_subspace,
+    principal_angles,
     regression_subspace,
 )
 from isrlearn.core.whiten import (
@@ -30,7 +29,6 @@ __all__ = [
     "RankTest",
     "Subspace",
     "Whitening",
-    "chordal_distance",
     "covariance_rank",
     "covariance_subspace",
     "head_coordinates",

@@ -19,12 +19,9 @@ def is_missing(values: ArrayLike) -> NDArray[np.bool_]:
         return np.isnat(array)
     if array.dtype.kind != "O":
         return np.zeros(array.shape, dtype=bool)
-    return np.fromiter((_is_null(v) for v in array.ravel()), bool, array.size).reshape(array.shape)
-
-
-def _is_null(value: object) -> bool:
     # pandas' NA refuses to be compared, so it is recognised by name instead of imported.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+    nulls = (v is None or type(v).__name__ == "NAType" or bool(v != v) for v in array.ravel())
+    return np.fromiter(nulls, bool, array.size).reshape(array.shape)
 
 
 def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, NDArray[np.intp]]:

@@ -229,7 +229,16 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
-        _check_mergeable(self, other)
+        none, pooled, cells = "no scatter", "a pooled scatter", "cell scatters"
+        pair = self, other
+        kinds = [none if m.scatter is None else pooled if m.pooled else cells for m in pair]
+        if self.n_features != other.n_features:
+            sizes = f"{self.n_features} and of {other.n_features} features"
+            raise ValueError(f"moments of {sizes} do not add up")
+        if kinds[0] != kinds[1]:
+            raise ValueError(f"moments with {kinds[0]} and with {kinds[1]} do not add up")
+        if self.ddof != other.ddof:
+            raise ValueError("moments of a sample and of a population do not add up")
         classes = union(self.classes, other.classes)
         names = union(self.environments, other.environments)
         a, b = self._spread(classes, names), other._spread(classes, names)
@@ -238,9 +247,9 @@ class Moments:
         scatter = None
         if a.scatter is not None and b.scatter is not None:
             # Chan's merge: the scatter of the whole is the parts' plus that between their means.
-            cells = np.moveaxis(rows, 0, -2)  # (K, E, 2, d)
+            each = np.moveaxis(rows, 0, -2)  # (K, E, 2, d)
             flat = rows.reshape(-1, self.n_features)
-            gram = flat.T @ flat if a.pooled else np.swapaxes(cells, -1, -2) @ cells
+            gram = flat.T @ flat if a.pooled else np.swapaxes(each, -1, -2) @ each
             scatter = a.scatter + b.scatter + gram
         parts = [m.unlabelled for m in (a, b) if m.unlabelled is not None]
         unlabelled = None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
@@ -255,16 +264,16 @@ class Moments:
         if len(classes) == len(self.classes) and len(names) == len(self.environments):
             return self
         seen = np.searchsorted(classes, self.classes), np.searchsorted(names, self.environments)
-        cells = np.ix_(*seen)
-        count = np.zeros((len(classes), len(names)))
-        mean = np.zeros((*count.shape, self.n_features))
-        count[cells], mean[cells] = self.count, self.mean
-        scatter, other = self.scatter, self.unlabelled
-        if scatter is not None and not self.pooled:
-            scatter = np.zeros((*mean.shape, self.n_features))
-            scatter[cells] = self.scatter
-        if other is not None:
-            other = other._spread(classes, other.environments)
+        wide: list[Any] = []
+        for part in (self.count, self.mean, self.scatter):
+            if part is not None and (part.ndim != 2 or part is self.count):  # else not per cell
+                empty = np.zeros((len(classes), len(names), *part.shape[2:]))
+                empty[np.ix_(*seen)] = part
+                part = empty
+            wide.append(part)
+        other = self.unlabelled
+        other = None if other is None else other._spread(classes, other.environments)
+        count, mean, scatter = wide
         return Moments(classes, names, count, mean, scatter, other, self.ddof)
 
 
@@ -285,17 +294,3 @@ def between(
     centre = origin + (share[..., None] * (mean - origin)).sum(axis=axis, keepdims=True)
     rows = np.sqrt(count)[..., None] * (mean - centre)
     return total, np.squeeze(centre, axis=axis), rows
-
-
-def _check_mergeable(a: Moments, b: Moments) -> None:
-    """Raise unless both keep the same quantities of the same features."""
-    if a.n_features != b.n_features:
-        raise ValueError(f"moments of {a.n_features} and of {b.n_features} features do not add up")
-    kinds = [
-        "no scatter" if m.scatter is None else "a pooled scatter" if m.pooled else "cell scatters"
-        for m in (a, b)
-    ]
-    if kinds[0] != kinds[1]:
-        raise ValueError(f"moments with {kinds[0]} and with {kinds[1]} do not add up")
-    if a.ddof != b.ddof:
-        raise ValueError("moments of a sample and of a population do not add up")

@@ -10,9 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from isrlearn.core.laws import RowSample, complement, covariance_p_value, residuals
+from isrlearn.core.laws import (
+    Shifts,
+    complement,
+    covariance_p_value,
+    covariance_shifts,
+    joint_shifts,
+    residuals,
+)
 from isrlearn.core.moments import Moments
-from isrlearn.core.shifts import Shifts, covariance_shifts, joint_shifts
 from isrlearn.core.whiten import equalised, reliable_coordinates
 
 #: Squared shifts below this share of the largest are rounding errors (populations have no noise).
@@ -59,7 +65,12 @@ class RankTest:
 
 
 def mean_rank(
-    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01, rows: Any = None
+    moments: Moments,
+    classes: NDArray | None = None,
+    *,
+    level: float = 0.01,
+    rows: Any = None,
+    axes: tuple[NDArray, NDArray] | None = None,
 ) -> RankTest:
     r"""Number of dimensions in which cell means differ between environments.
 
@@ -87,26 +98,21 @@ def mean_rank(
         Level of each step of the sequence.
     rows : optional
         Ignored: means need no more than the moments.
+    axes : (ndarray of shape (p,), ndarray of shape (d, p)), optional
+        Squared singular values of the whitened shifts of equalised moments, and their right
+        singular vectors times the whitening factor, where they are known.
     """
-    factor = reliable_coordinates(moments).factor
-    moments = equalised(moments, factor)
-    shifts = moments.mean_shifts(classes) @ factor
-    _, s, Vt = np.linalg.svd(shifts)
-    return mean_rank_of(s**2, factor @ Vt.T, moments, classes, level=level)
-
-
-def mean_rank_of(
-    t: NDArray, axes: NDArray, moments: Moments, classes: NDArray | None, *, level: float
-) -> RankTest:
-    """`mean_rank` from the squared singular values of the shifts and the whitened axes (d, p).
-
-    The axes are the right singular vectors of the shifts, all p of them.
-    """
-    p, q = axes.shape[1], independent_shifts(moments.count, classes)
+    if axes is None:
+        factor = reliable_coordinates(moments).factor
+        moments = equalised(moments, factor)
+        _, s, Vt = np.linalg.svd(moments.mean_shifts(classes) @ factor)
+        axes = s**2, factor @ Vt.T
+    t, along = axes
+    p, q = along.shape[1], independent_shifts(moments.count, classes)
     limit = min(p, q)
     if moments.ddof == 0:
         return _numerical(t[:limit], limit, level)
-    C = cell_covariances(moments, axes, classes)
+    C = cell_covariances(moments, along, classes)
     rank, p_values = first_accepted(
         lambda r: mean_p_value(t[r:].sum(), C[..., r:, r:], moments, classes, found=r),
         limit,
@@ -184,6 +190,7 @@ def covariance_rank(
     level: float = 0.01,
     most: int | None = None,
     rows: Any = None,
+    shifts_of: Callable[[Moments, NDArray | None], Shifts] = covariance_shifts,
 ) -> RankTest:
     r"""Number of dimensions in which cell covariances differ between environments.
 
@@ -197,31 +204,9 @@ def covariance_rank(
 
     Parameters are those of `mean_rank`; the moments need a scatter per cell, and cells of fewer
     than 30 rows are not compared. The sequence ends at `most` dimensions: ``most=1`` asks only
-    whether covariances differ at all. `rows` is a `RowSample`: some rows of every class.
+    whether covariances differ at all. `rows` is a `RowSample`: some rows of every class, and
+    `shifts_of` gives the shifts that are tested.
     """
-    return _shift_rank(moments, classes, level, covariance_shifts, most, rows)
-
-
-def joint_rank(
-    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01, rows: Any = None
-) -> RankTest:
-    """Number of dimensions in which means or covariances differ between environments.
-
-    The smallest number that leaves neither a significant shift of means nor one of covariances,
-    each tested at half the level as in `mean_rank` (with no credit for directions chosen by
-    their means: they may have been chosen by covariances) and `covariance_rank`.
-    """
-    return _shift_rank(moments, classes, level, joint_shifts, None, rows)
-
-
-def _shift_rank(
-    moments: Moments,
-    classes: NDArray | None,
-    level: float,
-    shifts_of: Callable[[Moments, NDArray | None], Shifts],
-    most: int | None,
-    rows: RowSample | None,
-) -> RankTest:
     picked = np.arange(len(moments.classes)) if classes is None else classes
     exact = moments.ddof == 0
     # Fewer rows than this say too little about a covariance and its sampling noise.
@@ -261,6 +246,18 @@ def _shift_rank(
     )
     few = f"no class has {FEWEST_ROWS} rows in two environments: covariances were not compared"
     return RankTest(rank, p_values, level, spectrum, float(noise), p, "" if compared else few)
+
+
+def joint_rank(
+    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01, rows: Any = None
+) -> RankTest:
+    """Number of dimensions in which means or covariances differ between environments.
+
+    The smallest number that leaves neither a significant shift of means nor one of covariances,
+    each tested at half the level as in `mean_rank` (with no credit for directions chosen by
+    their means: they may have been chosen by covariances) and `covariance_rank`.
+    """
+    return covariance_rank(moments, classes, level=level, rows=rows, shifts_of=joint_shifts)
 
 
 def first_accepted(

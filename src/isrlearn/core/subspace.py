@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, independent_shifts, mean_rank, mean_rank_of
+from isrlearn.core.rank import RankTest, independent_shifts, mean_rank
 from isrlearn.core.whiten import ROWS_PER_FEATURE, Whitening, equalised, whitening, without_rounding
 
 Variant = Literal["pooled", "paper"]
@@ -187,7 +187,7 @@ def mean_subspace(
     factor, auto = coordinates.factor, n_spurious == "auto"
     _, s, Vt = np.linalg.svd(shifts @ factor, full_matrices=auto)
     if auto:
-        n_spurious = mean_rank_of(s**2, factor @ Vt.T, moments, picked, level=level)
+        n_spurious = mean_rank(moments, picked, level=level, axes=(s**2, factor @ Vt.T))
     if isinstance(n_spurious, RankTest):
         rank, test = n_spurious.rank, n_spurious
     else:
@@ -310,3 +310,21 @@ def oblique(
         basis = np.where(np.abs(exact - basis) < NEGLIGIBLE, exact, basis)
     # basis @ dual.T = inverse.T Q Qᵀ factor.T: the projector of the coordinates, mapped back.
     return Subspace(basis, coordinates.factor @ Q @ triangle.T, spectrum, test)
+
+
+def principal_angles(A: ArrayLike, B: ArrayLike) -> NDArray[np.float64]:
+    """Principal angles in radians between the column spans, largest first.
+
+    Accurate for tiny angles too (by their sines), where the arc cosine of an inner product
+    cannot distinguish 1e-9 from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> principal_angles([[1.0], [0.0]], [[1.0], [1.0]]).round(4).tolist()
+    [0.7854]
+    """
+    A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
+    if min(A.shape[1], B.shape[1]) == 0:
+        return np.zeros(0)
+    return linalg.subspace_angles(A, B)

@@ -21,9 +21,8 @@ ROWS_PER_FEATURE = 20
 _ROWS_PER_TESTED_FEATURE = 10
 #: Rows of the smallest cell per feature with which its covariance is worth comparing.
 ROWS_PER_CELL_FEATURE = 3
-#: Largest and smallest number of principal components used when rows are too few for all features.
+#: Largest number of principal components used when rows are too few for all features.
 _MOST = 200
-_FEWEST = 50
 #: Smallest eigenvalue of a correlation matrix taken at face value. Below it a direction has no
 #: variance inside the cells, and only its differences between cells matter.
 _FLOOR = 1e-10
@@ -152,18 +151,6 @@ def without_rounding(directions: NDArray) -> NDArray[np.float64]:
     Multiplied by a feature of 1e30, such an entry would hide all features of order one.
     """
     return np.where(np.abs(directions) > 16 * np.finfo(float).eps, directions, 0.0)
-
-
-def default_components(moments: Moments) -> int | None:
-    """Number of principal components to keep where rows are too few to whiten all the features.
-
-    None where they are enough, or too few for even the smallest useful number of components: an
-    invariant signal would be lost with the others.
-    """
-    n = moments.total[0] - np.count_nonzero(moments.count)
-    enough = int(n // ROWS_PER_FEATURE)
-    # With enough rows to whiten all features, nothing is gained by leaving some out.
-    return None if enough >= moments.n_features or enough < _FEWEST else min(_MOST, enough)
 
 
 def reliable_components(moments: Moments, smallest_cell: float = np.inf) -> int | None:

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.labels import Cells
-from isrlearn.core.laws import RowSample
+from isrlearn.core.laws import RowSample, covariance_shifts, mean_shifts
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import covariance_rank, mean_rank
-from isrlearn.core.shifts import covariance_shifts, mean_shifts
 from isrlearn.core.whiten import reliable_coordinates, whitening
 from isrlearn.engine import sum_cells
 

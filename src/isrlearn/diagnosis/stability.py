@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.angles import principal_angles
+from isrlearn.core.laws import mean_shifts
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import independent_shifts
-from isrlearn.core.shifts import mean_shifts
+from isrlearn.core.subspace import principal_angles
 
 #: Largest angle, in degrees, of a subspace that is called stable.
 STABLE = 30.0

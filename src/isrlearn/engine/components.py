@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from isrlearn.engine.rows import MOST, Rows, SparseRows, row_blocks
@@ -20,12 +20,7 @@ _EXTRA, _GAIN, _PASSES, _MOST_BYTES = 10, 1e-2, 10, 3 << 26
 
 
 def row_components(
-    X: Any,
-    p: int,
-    *,
-    center: NDArray,
-    weight: NDArray | None = None,
-    scatter: NDArray | None = None,
+    X: Any, p: int, *, center: NDArray, weight: NDArray | None = None, scatter: Any = None
 ) -> NDArray[np.float64]:
     """Leading principal directions (d, p) of rows, without decomposing a d×d matrix.
 
@@ -87,9 +82,7 @@ def _few_components(X: Any, p: int, center: NDArray, weight: NDArray | None) -> 
     return (Z.T @ vectors - np.outer(rest, root @ vectors))[:, ::-1]
 
 
-def centred_blocks(
-    X: Any, center: NDArray, dtype: DTypeLike
-) -> Iterator[tuple[slice, Any, NDArray]]:
+def centred_blocks(X: Any, center: NDArray, dtype: Any) -> Iterator[tuple[slice, Any, NDArray]]:
     """Blocks of rows less the center, and what is still to be subtracted: that of sparse rows."""
     if isinstance(X, SparseRows):
         for start in range(0, len(X), MOST):

@@ -12,21 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 from scipy.special import expit, softmax
 
-from isrlearn.core.logistic import Root, Sketch, class_roots, inverse_root, row_scatter
+from isrlearn.core.heads import Root, Sketch, class_roots, inverse_root, row_scatter
 from isrlearn.core.whiten import Coordinates
 
-#: Bytes of a block of float64 rows: it stays in the cache between its two products.
-_BLOCK_BYTES = 4 << 20
-#: Largest number of bytes of rows in the head's coordinates that are kept in memory.
-_COPY_BYTES = 1 << 28
+#: Bytes of a block of float64 rows, which stays in the cache between its two products, and of all
+#: the rows in the head's coordinates that are kept in memory.
+_BLOCK_BYTES, _COPY_BYTES = 4 << 20, 1 << 28
 #: Number of classes from which, if they outnumber the coordinates, each has its own preconditioner,
 #: and the gradient norm at which these are computed.
 _MANY_CLASSES, _NEAR = 32, 0.03
-#: Steps that L-BFGS remembers, the relative change of the loss that is all rounding error, and the
-#: number of steps without a smaller gradient after which the gradient is rounding error too.
-_MEMORY, _RESOLVED, _IDLE = 30, 1e-14, 3
-#: Gradient norm below which a fit counts as converged.
-_CONVERGED = 1e-5
+#: Steps that L-BFGS remembers, the relative change of the loss that is all rounding error, the
+#: number of steps without a smaller gradient after which it is rounding error too, and the
+#: gradient norm below which a fit counts as converged.
+_MEMORY, _RESOLVED, _IDLE, _CONVERGED = 30, 1e-14, 3, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +212,7 @@ def fit_logistic(
     whitened = coordinates is not None and coordinates.linear.ndim == 2
     known: Any = None
     if scatter is not None and coordinates is not None and not whitened and n >= p:
-        known = coordinates.scatter(scatter)
-        known *= count.sum() / n
+        known = count.sum() / n * coordinates.scatter(scatter)
     # Without a scatter of the features, only rows in memory can give a preconditioner. Many
     # whitened coordinates need no preconditioner, and cost more to compute than all the passes.
     large = n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES)
@@ -274,8 +271,7 @@ def minimise(
     W[:, p] = prior[1:] - prior[:1] if m == 1 else prior - prior.mean()
     if start is not None:
         if start.coef.shape != (m, p):
-            shapes = f"{start.coef.shape}; this problem needs {(m, p)}"
-            raise ValueError(f"start has coefficients of shape {shapes}")
+            raise ValueError(f"start.coef has shape {start.coef.shape}; it must be {(m, p)}")
         W = np.column_stack([start.coef, start.intercept])
     # Curvature of rows which all have the class frequencies as probabilities, the same per class.
     along = (1.0 - share @ share) / max(2, len(share) - 1)
@@ -292,20 +288,13 @@ def minimise(
         curvature = loss.class_curvature(W[:, :p], W[:, p]) + np.diag(ridge)
         descended = class_roots(curvature / total)
     W, norm, more = _descend(loss, W, ridge, total, descended, tol, max_passes - passes)
-    if m > 1:
-        # Scores of all classes may be shifted together; their coefficients sum to zero.
+    if m > 1:  # scores of all classes may be shifted together; their coefficients sum to zero
         W = W - W.mean(axis=0)
     return LogisticFit(W[:, :p], W[:, p], norm <= max(tol, _CONVERGED), passes + more, norm)
 
 
 def _descend(
-    loss: Any,
-    start: NDArray,
-    ridge: NDArray,
-    total: float,
-    root: Root,
-    tol: float,
-    max_passes: int,
+    loss: Any, start: NDArray, ridge: NDArray, total: float, root: Root, tol: float, most: int
 ) -> tuple[NDArray, float, int]:
     """Where L-BFGS ends in coordinates of unit curvature, its gradient norm there, and passes."""
     p, passes, unit, first = start.shape[1] - 1, 0, 1.0, 0.0
@@ -316,9 +305,9 @@ def _descend(
         nonlocal passes, value, gradient, norm
         if passes != 1 or u.any():  # the start is asked for twice
             W = start + unit * root(u.reshape(start.shape))
-            value, *slopes = loss.loss_and_gradient(W[:, :p], W[:, p])
+            value, *gradients = loss.loss_and_gradient(W[:, :p], W[:, p])
             value = (value + 0.5 * float((ridge * W * W).sum())) / total
-            by_W = (np.column_stack(slopes) + ridge * W) / total
+            by_W = (np.column_stack(gradients) + ridge * W) / total
             gradient = root(by_W, True).ravel() / unit
             passes, norm = passes + 1, unit * float(np.linalg.norm(gradient))
         return (value - first) / unit**2, gradient
@@ -338,13 +327,13 @@ def _descend(
             raise StopIteration
         before = value
 
-    options = {"maxcor": _MEMORY, "maxfun": max_passes, "maxiter": max_passes, "gtol": 0, "ftol": 0}
+    options = {"maxcor": _MEMORY, "maxfun": most, "maxiter": most, "gtol": 0, "ftol": 0}
     optimize.minimize(at, trail[0][0], jac=True, method="L-BFGS-B", callback=stop, options=options)
     best, least = trail[-1][0], unit * float(np.linalg.norm(trail[-1][1]))
     # Smaller changes of the loss are rounding errors: the last steps follow gradients alone, until
     # the next one is shorter than the tolerance or rounding errors are all that is left of them.
     idle = 0 if len(trail) > 1 and least <= _CONVERGED else _IDLE
-    while idle < _IDLE and passes < max_passes:
+    while idle < _IDLE and passes < most:
         points, gradients = map(np.array, zip(*trail, strict=True))
         steps, changes = np.diff(points, axis=0), np.diff(gradients, axis=0)
         convex = np.einsum("ij,ij->i", steps, changes) > 0  # else all rounding error

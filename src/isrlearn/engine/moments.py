@@ -16,9 +16,8 @@ from isrlearn.engine.rows import BLOCK, FEWEST, MOST, SparseRows
 #: Numbers centred and summed at a time, so that they stay in the cache; rows that are summed in
 #: float32 at a time; features below which float32 saves nothing.
 _PART, _PART_ROWS, _NARROW = 1 << 16, 256, 64
-#: Rows whose average is the first guess of a mean, and the distance of a mean from the origin, in
-#: standard deviations, beyond which sums of rows as they are would lose digits.
-_GLANCE, _FAR = 32, 8.0
+#: Rows whose average is the first guess of a mean.
+_GLANCE = 32
 #: Mean square of a float32 column below which some of its squares have too few digits.
 _TINY = 1e-30
 #: Largest mean of a feature: sums of products of rows must not overflow.
@@ -83,7 +82,14 @@ def cell_moments(
     X = X if hasattr(X, "shape") else np.asarray(X)
     cells = Cells.of(np.zeros(len(X), dtype=int) if y is None else y, environments)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    _check_rows(X.shape[0], cells.k, cells.e, weight)
+    for name, values in (("y", cells.k), ("environments", cells.e), ("sample_weight", weight)):
+        if values is not None and values.shape != X.shape[:1]:
+            raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows")
+    if (cells.k < 0).any():
+        raise ValueError(f"the class of row {np.argmin(cells.k)} is missing")
+    if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
+        row = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
+        raise ValueError(f"sample_weight must be finite and not negative; row {row}: {weight[row]}")
     reading: Any = {"order": order, "pooled": pooled, "targets": targets, "chunk_size": chunk_size}
     return sum_cells(X, cells, weight=weight, **reading)
 
@@ -126,7 +132,7 @@ def sum_cells(
         if not len(slot):
             continue
         with np.errstate(over="ignore", invalid="ignore"):  # found in the sums, and reported
-            (_add_means if scatter is None else _add_products)(sums, block, slot, w)
+            (_add_sparse if thin else _add_rows)(sums, block, slot, w)
     _check_sums(sums, cells, getattr(X, "dtype", np.float64), d)
     count, mean = (a.reshape(K, E, *a.shape[1:]) for a in (sums.count[: K * E], sums.mean[: K * E]))
     inside = outside = unlabelled = None
@@ -153,7 +159,7 @@ class _Sums:
     memory: Any = None
 
 
-def _add_products(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
+def _add_rows(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
     """Merge counts, means and scatters of the rows of a block: Chan's update."""
     order, length = np.argsort(slots, kind="stable"), np.bincount(slots)
     present, d = np.flatnonzero(length), block.shape[1]
@@ -186,6 +192,8 @@ def _add_products(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray |
         # The first mean is taken as it is: a difference from zero would lose digits.
         sums.mean[slot] = sums.mean[slot] + share * move if seen else mean
         sums.count[slot] += count
+    if sums.scatter is None:
+        return
     stops = begin + length[present] + 1
     for target in np.unique(sums.target[present]):
         # Rows of the slots of one scatter are contiguous: one product for all of them.
@@ -194,32 +202,17 @@ def _add_products(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray |
         sums.scatter[target] += rows.T @ rows if rows.dtype == np.float64 else _gram(rows)
 
 
-def _add_means(sums: _Sums, block: NDArray, slots: NDArray, weight: NDArray | None) -> None:
-    """Merge counts and means of the rows of a block, without sorting them."""
-    (n, d), S = block.shape, len(sums.count)
-    segment, origin = n, np.zeros(d)
-    if isinstance(block, np.ndarray):
-        some = block[:: -(-n // _GLANCE)]
-        guess = some[0] + (some - some[0]).mean(axis=0)
-        if (np.abs(guess) > _FAR * np.maximum(some.std(axis=0), np.finfo(block.dtype).tiny)).any():
-            block, origin = block - guess, guess
-        segment = max(_PART_ROWS, 8 * S)
-    # Column i of the indicator adds row i to the sum of its slot. Every few rows have sums of
-    # their own, which float64 then adds up.
-    place = (np.arange(n) // segment * S + slots).astype(np.int32)
+def _add_sparse(sums: _Sums, block: Any, slots: NDArray, weight: NDArray | None) -> None:
+    """Merge counts and means of sparse rows, without making them dense."""
+    n, S = len(slots), len(sums.count)
     w = np.ones(n) if weight is None else weight
-    entries = (w.astype(block.dtype), place, np.arange(n + 1, dtype=np.int32))
-    indicator = sparse.csc_array(entries, shape=(-(-n // segment) * S, n))
-    total = indicator @ block
-    total = total if isinstance(total, np.ndarray) else total.toarray()
-    total = total.reshape(-1, S, d).sum(axis=0, dtype=np.float64)
+    # Column i of the indicator adds row i to the sum of its slot.
+    indicator = sparse.csr_array((w, (slots.astype(np.intp), np.arange(n))), shape=(S, n))
     count = np.bincount(slots, w, S)
     seen = np.flatnonzero(count)
-    mean = origin + total[seen] / count[seen, None]
+    mean = (indicator @ block).toarray()[seen] / count[seen, None]
     share = (count[seen] / (sums.count[seen] + count[seen]))[:, None]
-    # A first mean is taken as it is: a difference from zero would lose digits.
-    old = np.where(sums.count[seen, None] > 0, sums.mean[seen], mean)
-    sums.mean[seen] = old + share * (mean - old)
+    sums.mean[seen] += share * (mean - sums.mean[seen])
     sums.count += count
 
 
@@ -233,18 +226,6 @@ def _gram(rows: NDArray) -> NDArray:
         return product
     wide = rows.astype(np.float64)
     return wide.T @ wide
-
-
-def _check_rows(n: int, classes: NDArray, environments: NDArray, weight: NDArray | None) -> None:
-    """Raise unless each of n rows has a class, an environment code and a weight."""
-    for name, values in (("y", classes), ("environments", environments), ("sample_weight", weight)):
-        if values is not None and values.shape != (n,):
-            raise ValueError(f"{name} has shape {values.shape}, but X has {n} rows")
-    if (classes < 0).any():
-        raise ValueError(f"the class of row {np.argmin(classes)} is missing")
-    if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
-        row = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
-        raise ValueError(f"sample_weight must be finite and not negative; row {row}: {weight[row]}")
 
 
 def _check_sums(sums: _Sums, cells: Cells, dtype: DTypeLike, n_features: int) -> None:

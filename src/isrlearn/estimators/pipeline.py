@@ -20,7 +20,6 @@ from isrlearn.core.rank import RankTest, covariance_rank, independent_shifts, sm
 from isrlearn.core.subspace import Eraser, Subspace, last_compared
 from isrlearn.core.whiten import (
     ROWS_PER_FEATURE,
-    default_components,
     head_coordinates,
     principal_components,
     reliable_components,
@@ -40,6 +39,8 @@ Keep = Literal["mean", "pooled", "cell"]
 _WIDE = 512
 #: Entries of all cells' scatters up to which every cell keeps its own: half a gigabyte.
 MOST_ENTRIES = 2**26
+#: Largest and smallest number of principal components used by default.
+_MOST, _FEWEST = 200, 50
 #: Features per principal component from which components are computed from rows, not moments.
 _THIN = 16
 
@@ -177,7 +178,7 @@ class Fitter:
         p = first.n_components
         if p == "auto":
             # The published algorithms have no default reduction.
-            p = default_components(self.moments) if first.variant == "pooled" else None
+            p = _default_components(self.moments) if first.variant == "pooled" else None
         elif p is not None:
             check.check_n_components(p, d)
         if wide and isinstance(p, Integral) and p * _THIN <= d:
@@ -318,6 +319,17 @@ class Fitter:
             coef, intercept = fit_estimator(s.head, problem)
         self._heads[key] = coef, intercept
         return coef, intercept
+
+
+def _default_components(moments: Moments) -> int | None:
+    """Number of principal components to keep where rows are too few to whiten all the features.
+
+    None where they are enough, or too few for even the smallest useful number of components: an
+    invariant signal would be lost with the others.
+    """
+    n = moments.total[0] - np.count_nonzero(moments.count)
+    enough = int(n // ROWS_PER_FEATURE)
+    return None if enough >= moments.n_features or enough < _FEWEST else min(_MOST, enough)
 
 
 def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tuple[int, str]:
