@@ -19,8 +19,9 @@ from isrlearn.core.whiten import Coordinates
 #: the rows in the head's coordinates that are kept in memory.
 _BLOCK_BYTES, _COPY_BYTES = 4 << 20, 1 << 28
 #: Number of classes from which, if they outnumber the coordinates, each has its own preconditioner,
-#: and the gradient norm at which these are computed.
-_MANY_CLASSES, _NEAR = 32, 0.03
+#: number of coefficients up to which it has one if rows are few, the gradient norm at which these
+#: are computed, and the share of the tolerance that few rows get.
+_MANY_CLASSES, _FEW, _NEAR, _CERTAIN = 32, 1024, 0.03, 1e-3
 #: Steps that L-BFGS remembers, the relative change of the loss that is all rounding error, the
 #: number of steps without a smaller gradient after which it is rounding error too, and the
 #: gradient norm below which a fit counts as converged.
@@ -116,18 +117,21 @@ class LogisticLoss:
         return value, by_coef, by_intercept
 
     def class_curvature(self, coef: NDArray, intercept: NDArray) -> NDArray[np.float64]:
-        """Second derivatives (K, p + 1, p + 1) by each class's coefficients and intercept."""
-        K, p = coef.shape
-        i, j = np.triu_indices(p + 1)
-        found, total = np.empty((K, p + 1, p + 1)), np.zeros((K, len(i)))
-        for rows, Z in _blocks(self.X, len(i), self.coordinates):
-            P = softmax(Z @ coef.T + intercept, axis=1)
-            P *= 1.0 - P
-            if self.weight is not None:
-                P *= self.weight[rows, None]
+        """Second derivatives (m, p + 1, p + 1) by each score's coefficients and intercept."""
+        m, p = coef.shape
+        i, j = np.triu_indices(p + 1 if m > 1 else 0)
+        found, total = np.zeros((m, p + 1, p + 1)), np.zeros((m, len(i)))
+        for rows, Z in _blocks(self.X, max(1, len(i)), self.coordinates):
+            scores = Z @ coef.T + intercept
+            P = expit(scores) if m == 1 else softmax(scores, axis=1)
+            P *= (1.0 - P) if self.weight is None else (1.0 - P) * self.weight[rows, None]
             Z = np.column_stack([Z, np.ones(len(Z))])
-            total += P.T @ (Z[:, i] * Z[:, j])
-        found[:, i, j] = found[:, j, i] = total
+            if m == 1:
+                found[0] += (Z * P).T @ Z
+            else:  # one product for all classes
+                total += P.T @ (Z[:, i] * Z[:, j])
+        found[:, i, j] += total
+        found[:, j, i] = found[:, i, j]
         return found
 
 
@@ -199,15 +203,14 @@ def fit_logistic(
     for name, values in (("codes", codes), ("weight", w)):
         if values is not None and values.shape != (n,):
             raise ValueError(f"{name} has shape {values.shape}, but X has {n} rows")
-    low, high = codes.min(initial=0), codes.max(initial=0)
+    low, high, legal = codes.min(initial=0), codes.max(initial=0), max(n_classes, 2) - 1
     if n_classes < 2 or low < 0 or high >= n_classes:
-        legal = f"0, …, {max(n_classes, 2) - 1} for {n_classes} classes"
-        raise ValueError(f"codes must lie in {legal}; they run from {low} to {high}")
+        run = f"for {n_classes} classes; they run from {low} to {high}"
+        raise ValueError(f"codes must lie in 0, …, {legal} {run}")
     if not penalty >= 0:
         raise ValueError(f"penalty must not be negative; got {penalty}")
     count = np.bincount(codes, w, n_classes).astype(float)
-    if tol is None:
-        tol = 1e-6 if X.dtype == np.float32 else 1e-9
+    tol = tol or (1e-6 if X.dtype == np.float32 else 1e-9)
     p = X.shape[1] if coordinates is None else coordinates.linear.shape[-1]
     whitened = coordinates is not None and coordinates.linear.ndim == 2
     known: Any = None
@@ -259,8 +262,7 @@ def minimise(
         Summed weight of the rows of each class.
     penalty : float
     scatter : ndarray of shape (p, p), Sketch or None
-        Of the rows; None if every coordinate has unit variance. An approximation costs only
-        passes.
+        Of the rows; None if every coordinate has unit variance. An approximation costs passes.
     start, tol, max_passes
         As in `fit_logistic`.
     """
@@ -283,10 +285,13 @@ def minimise(
         return np.column_stack([coef, A[:, p] / np.sqrt(along)])
 
     passes, descended = 0, root
-    if hasattr(loss, "class_curvature") and m >= max(p, _MANY_CLASSES):
+    few = scatter is not None and m * p <= _FEW and len(getattr(loss, "codes", ())) <= 2 * p
+    few = few and tol < 1e-6  # float32 rows hold no more digits
+    if hasattr(loss, "class_curvature") and (few or m >= max(p, _MANY_CLASSES)):
         W, _, passes = _descend(loss, W, ridge, total, root, _NEAR, max_passes)
-        curvature = loss.class_curvature(W[:, :p], W[:, p]) + np.diag(ridge)
-        descended = class_roots(curvature / total)
+        curvature = (loss.class_curvature(W[:, :p], W[:, p]) + np.diag(ridge)) / total
+        descended = inverse_root(curvature[0], 1.0, 0.0) if m == 1 else class_roots(curvature)
+        tol = _CERTAIN * tol if few else tol  # few rows determine the minimum poorly
     W, norm, more = _descend(loss, W, ridge, total, descended, tol, max_passes - passes)
     if m > 1:  # scores of all classes may be shifted together; their coefficients sum to zero
         W = W - W.mean(axis=0)

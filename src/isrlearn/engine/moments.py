@@ -14,10 +14,9 @@ from isrlearn.core.moments import Moments
 from isrlearn.engine.rows import BLOCK, FEWEST, MOST, SparseRows
 
 #: Numbers centred and summed at a time, so that they stay in the cache; rows that are summed in
-#: float32 at a time; features below which float32 saves nothing.
-_PART, _PART_ROWS, _NARROW = 1 << 16, 256, 64
-#: Rows whose average is the first guess of a mean.
-_GLANCE = 32
+#: float32 at a time; features below which float32 saves nothing; rows whose average is the first
+#: guess of a mean.
+_PART, _PART_ROWS, _NARROW, _GLANCE = 1 << 16, 256, 64, 32
 #: Mean square of a float32 column below which some of its squares have too few digits.
 _TINY = 1e-30
 #: Largest mean of a feature: sums of products of rows must not overflow.
