@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,36 +60,17 @@ def all_or_nothing(method: Fit) -> Fit:
     return cast("Fit", run)
 
 
-@dataclass(frozen=True)
-class _Number:
-    """Legal values of a numeric parameter: a kind of number in a range, or one of some words."""
-
-    kind: type
-    low: float
-    high: float
-    meaning: str
-    words: tuple[object, ...] = ()
-
-
-_PARAMETERS: dict[str, _Number] = {
-    "n_spurious": _Number(
-        Integral,
-        0,
-        np.inf,
-        "'auto', 'permutation' or an int of at least 0",
-        ("auto", "permutation"),
-    ),
-    "n_components": _Number(
-        Real,
-        sys.float_info.min,
-        np.inf,
-        "'auto', None, an int of at least 1, or a fraction of variance in (0, 1)",
-        ("auto", None),
-    ),
-    "level": _Number(Real, sys.float_info.min, 1 - 1e-9, "a number in (0, 1)"),
-    "scale": _Number(Real, 0, 1, "a number in [0, 1]"),
-    "C": _Number(Real, sys.float_info.min, np.inf, "a number greater than 0"),
-    "alpha": _Number(Real, 0, sys.float_info.max, "a number of at least 0"),
+_LEAST, _LARGEST = sys.float_info.min, sys.float_info.max
+_RANK = "'auto', 'permutation' or an int of at least 0"
+_COMPONENTS = "'auto', None, an int of at least 1, or a fraction of variance in (0, 1)"
+#: Legal values of numeric parameters: kind, lowest, highest, words, and all of them in a phrase.
+_NUMBERS: dict[str, tuple[Any, float, float, tuple[object, ...], str]] = {
+    "n_spurious": (Integral, 0, np.inf, ("auto", "permutation"), _RANK),
+    "n_components": (Real, _LEAST, np.inf, ("auto", None), _COMPONENTS),
+    "level": (Real, _LEAST, 1 - 1e-9, (), "a number in (0, 1)"),
+    "scale": (Real, 0, 1, (), "a number in [0, 1]"),
+    "C": (Real, _LEAST, np.inf, (), "a number greater than 0"),
+    "alpha": (Real, 0, _LARGEST, (), "a number of at least 0"),
 }
 _CHOICES: dict[str, Sequence[object]] = {
     "variant": ("pooled", "paper"),
@@ -107,14 +87,14 @@ def check_parameters(estimator: Any, **choices: Sequence[object]) -> None:
     """
     legal = _CHOICES | choices
     for name, value in estimator.get_params(deep=False).items():
-        if name in _PARAMETERS:
-            rule = _PARAMETERS[name]
-            number = isinstance(value, rule.kind) and not isinstance(value, bool | np.bool_)
+        if name in _NUMBERS:
+            kind, low, high, words, meaning = _NUMBERS[name]
+            number = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
             # Infinity may be legal; an integer that no float can hold is not.
-            number = number and (value <= sys.float_info.max or value == np.inf)
+            number = number and (value <= _LARGEST or value == np.inf)
             word = value is None or isinstance(value, str)
-            if not (value in rule.words if word else number and rule.low <= value <= rule.high):
-                raise ValueError(f"{name} must be {rule.meaning}; got {value!r}")
+            if not (value in words if word else number and low <= value <= high):
+                raise ValueError(f"{name} must be {meaning}; got {value!r}")
             continue
         if name == "head" and (isinstance(value, tuple) or hasattr(value, "fit")):
             continue
@@ -160,13 +140,14 @@ def check_n_spurious(value: int, bound: int, why: str, n_features: int) -> None:
         raise (IncompleteDataError if value < n_features else ValueError)(message)
 
 
-def refuse_path(path: str | os.PathLike) -> NoReturn:
-    """Raise because X is the path of a file, and say how to read it."""
-    raise ValueError(
-        f"X must be an array or rows, not a path; got {os.fspath(path)!r}. Read the file first: "
-        "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
-        "fit(table.X, table.y, environments=table.environments)"
-    )
+def refuse_path(X: Any) -> None:
+    """Raise if X is the path of a file, and say how to read it."""
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(
+            f"X must be an array or rows, not a path; got {os.fspath(X)!r}. Read the file first: "
+            "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
+            "fit(table.X, table.y, environments=table.environments)"
+        )
 
 
 def check_rows(
@@ -187,11 +168,12 @@ def check_rows(
     by block: values that are not finite are then found when they are read. Sparse rows become
     `SparseRows`. A `part` of the data may have a single environment, or none that is known.
     """
-    if isinstance(X, str | os.PathLike):
-        refuse_path(X)
+    refuse_path(X)
     if isinstance(X, Rows):
         _check_features(estimator, X, reset=reset)
-        y = _column(y, len(X)) if target is not None else None
+        y = None if target is None else np.asarray([] if y is None else y)
+        if y is not None and y.shape != (len(X),):
+            raise ValueError(f"y has shape {y.shape}, but X has {len(X)} rows")
         if target == "numbers":
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
     elif target is None:
@@ -202,8 +184,14 @@ def check_rows(
     if issparse(X):
         X = SparseRows(X)
     if target == "classes":
+        missing = np.flatnonzero(is_missing(y))
+        if y.dtype.kind == "O" and len(missing):
+            raise ValueError(
+                f"the class of row {missing[0]} is missing ({len(missing)} in all); only "
+                "environments may be unknown: leave these rows out"
+            )
         if y.dtype.kind == "O":
-            check_labels(y)
+            encode(y)  # raises where classes cannot be sorted
         check_classification_targets(y)
     e = check_environments(environments, len(X), estimator.missing_environments)
     if clusters is not None:
@@ -221,8 +209,7 @@ def check_rows(
 
 def check_features(estimator: Any, X: Any) -> Any:
     """X to predict: an array of the features the estimator was fitted on, or `Rows` of them."""
-    if isinstance(X, str | os.PathLike):
-        refuse_path(X)
+    refuse_path(X)
     if isinstance(X, Rows):
         _check_features(estimator, X, reset=False)
         return X
@@ -241,28 +228,7 @@ def _check_features(estimator: Any, X: Rows, *, reset: bool) -> None:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
-    else:
-        _check_names(estimator, X)
-
-
-def know_features(estimator: Any, n_features: int, names: Sequence[str] | None = None) -> None:
-    """Set the number of features of an estimator, and their names where there are any."""
-    estimator.n_features_in_ = n_features
-    estimator.__dict__.pop("feature_names_in_", None)
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-
-
-def _column(y: Any, n: int) -> NDArray:
-    labels = np.asarray([] if y is None else y)
-    if labels.shape != (n,):
-        raise ValueError(f"y has shape {labels.shape}, but X has {n} rows")
-    return labels
-
-
-def _check_names(estimator: Any, X: Rows) -> None:
-    """Raise unless named columns are those the estimator knows, in its order."""
-    known = getattr(estimator, "feature_names_in_", None)
+    known = None if reset else getattr(estimator, "feature_names_in_", None)
     if known is None or X.feature_names is None:
         return
     for i, (own, name) in enumerate(zip(X.feature_names, known, strict=True)):
@@ -272,6 +238,14 @@ def _check_names(estimator: Any, X: Rows) -> None:
                 f"{name!r} there: read the columns it knows, "
                 "isrlearn.io.read_table(path, features=list(estimator.feature_names_in_))"
             )
+
+
+def know_features(estimator: Any, n_features: int, names: Sequence[str] | None = None) -> None:
+    """Set the number of features of an estimator, and their names where there are any."""
+    estimator.n_features_in_ = n_features
+    estimator.__dict__.pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def check_environments(environments: ArrayLike | None, n: int, missing: str) -> NDArray:
@@ -343,17 +317,6 @@ def check_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray:
     return weight
 
 
-def check_labels(y: NDArray) -> None:
-    """Raise unless every row has a class, and classes can be sorted."""
-    missing = np.flatnonzero(is_missing(y))
-    if len(missing):
-        raise ValueError(
-            f"the class of row {missing[0]} is missing ({len(missing)} in all); only environments "
-            "may be unknown: leave these rows out"
-        )
-    encode(y)
-
-
 def check_classes(classes: NDArray, count: NDArray) -> None:
     """Raise unless there are two classes or more, each with a positive weight."""
     names = classes.tolist()
@@ -415,28 +378,6 @@ def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[ND
     if n_classes == 2 and coef.shape[0] == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
     return (coef[0], intercept) if n_classes is None else (coef, intercept)
-
-
-def check_precision(estimator: Any, coef: NDArray, intercept: NDArray, dtype: Any) -> None:
-    """Raise if ``x @ coef.T + intercept`` in this precision differs from the estimator's scores.
-
-    Far from the origin large terms cancel; a hundredth of a logit, or of the target's standard
-    deviation (as far as the moments tell it), may be lost.
-    """
-    terms = np.abs(coef) @ np.abs(estimator.eraser_.center) + np.abs(intercept)
-    lost, size = float(np.finfo(dtype).eps * np.max(terms)), 1.0
-    if not hasattr(estimator, "classes_"):
-        moments = estimator.moments_
-        shifts = moments.mean_shifts()[:, -1]
-        spread = shifts @ shifts if moments.scatter is None else moments.total_scatter()[-1, -1]
-        dof = len(shifts) - 1 if moments.scatter is None else moments.total[0]
-        size = float(np.sqrt(spread / max(dof, 1)))
-    if lost > 0.01 * size:
-        raise ValueError(
-            f"{np.dtype(dtype).name} weights would round the outputs by about {lost:.2g}: the "
-            "features or the target lie too far from zero. Use float64, or subtract a constant "
-            "from the features or the target before the fit"
-        )
 
 
 def _show(name: object) -> str:

@@ -32,6 +32,28 @@ def affine(X: Any, coef: NDArray, intercept: Any) -> NDArray[np.float64]:
     return out
 
 
+def check_precision(estimator: Any, coef: NDArray, intercept: NDArray, dtype: Any) -> None:
+    """Raise if ``x @ coef.T + intercept`` in this precision differs from the estimator's scores.
+
+    Far from the origin large terms cancel; a hundredth of a logit, or of the target's standard
+    deviation (as far as the moments tell it), may be lost.
+    """
+    terms = np.abs(coef) @ np.abs(estimator.eraser_.center) + np.abs(intercept)
+    lost, size = float(np.finfo(dtype).eps * np.max(terms)), 1.0
+    if not hasattr(estimator, "classes_"):
+        moments = estimator.moments_
+        shifts = moments.mean_shifts()[:, -1]
+        spread = shifts @ shifts if moments.scatter is None else moments.total_scatter()[-1, -1]
+        dof = len(shifts) - 1 if moments.scatter is None else moments.total[0]
+        size = float(np.sqrt(spread / max(dof, 1)))
+    if lost > 0.01 * size:
+        raise ValueError(
+            f"{np.dtype(dtype).name} weights would round the outputs by about {lost:.2g}: the "
+            "features or the target lie too far from zero. Use float64, or subtract a constant "
+            "from the features or the target before the fit"
+        )
+
+
 def _from_moments(self: Streaming) -> bool:
     """Whether the head needs moments alone, so that data may come in parts."""
     if isinstance(self.head, str):

@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import __version__
 from isrlearn.engine.rows import ArrayRows
+from isrlearn.estimators.linear import check_precision
 from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.errors import optional
 from isrlearn.io.files import atomic_write
 from isrlearn.io.model import ModelFile, as_json, checked_names
-from isrlearn.validation import check_precision
 
 #: Types of labels in ONNX other than integers, and how its library expects them.
 _ONNX_LABELS: dict[str, tuple[str, Any]] = {"f": ("double", float), "U": ("string", object)}

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from isrlearn.estimators import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn.estimators.linear import check_precision
 from isrlearn.torch.batches import is_regression
 from isrlearn.torch.features import extract_features, torch_moments
 from isrlearn.torch.layer import deciding, weights_of, with_weights
-from isrlearn.validation import check_precision
 
 
 def postprocess(
