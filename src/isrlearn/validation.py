@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -140,14 +140,13 @@ def check_n_spurious(value: int, bound: int, why: str, n_features: int) -> None:
         raise (IncompleteDataError if value < n_features else ValueError)(message)
 
 
-def refuse_path(X: Any) -> None:
-    """Raise if X is the path of a file, and say how to read it."""
-    if isinstance(X, str | os.PathLike):
-        raise ValueError(
-            f"X must be an array or rows, not a path; got {os.fspath(X)!r}. Read the file first: "
-            "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
-            "fit(table.X, table.y, environments=table.environments)"
-        )
+def refuse_path(path: str | os.PathLike) -> NoReturn:
+    """Raise because X is the path of a file, and say how to read it."""
+    raise ValueError(
+        f"X must be an array or rows, not a path; got {os.fspath(path)!r}. Read the file first: "
+        "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
+        "fit(table.X, table.y, environments=table.environments)"
+    )
 
 
 def check_rows(
@@ -168,7 +167,8 @@ def check_rows(
     by block: values that are not finite are then found when they are read. Sparse rows become
     `SparseRows`. A `part` of the data may have a single environment, or none that is known.
     """
-    refuse_path(X)
+    if isinstance(X, str | os.PathLike):
+        refuse_path(X)
     if isinstance(X, Rows):
         _check_features(estimator, X, reset=reset)
         y = None if target is None else np.asarray([] if y is None else y)
@@ -209,7 +209,8 @@ def check_rows(
 
 def check_features(estimator: Any, X: Any) -> Any:
     """X to predict: an array of the features the estimator was fitted on, or `Rows` of them."""
-    refuse_path(X)
+    if isinstance(X, str | os.PathLike):
+        refuse_path(X)
     if isinstance(X, Rows):
         _check_features(estimator, X, reset=False)
         return X

@@ -79,7 +79,8 @@ def covariance_subspace(
     if variant == "paper":
         return _flag_mean(moments, picked, rank, pair, test)
     coordinates, mapped = None, moments
-    if moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features:
+    enough = moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features
+    if moments.scatter is not None and enough:
         coordinates = whitening(moments)
         mapped = equalised(moments, coordinates.factor).map(coordinates.factor)
     shifts = covariance_shifts(mapped, picked)

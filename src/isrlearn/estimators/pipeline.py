@@ -177,8 +177,13 @@ class Fitter:
         self.moments = sample.moments("mean" if wide else keep)
         p = first.n_components
         if p == "auto":
-            # The published algorithms have no default reduction.
-            p = _default_components(self.moments) if first.variant == "pooled" else None
+            enough = int(
+                (self.moments.total[0] - np.count_nonzero(self.moments.count)) // ROWS_PER_FEATURE
+            )
+            # All features where rows are enough to whiten them, or where so few components would
+            # lose the invariant signal. The published algorithms have no default reduction.
+            whole = first.variant == "paper" or enough >= self.moments.n_features
+            p = None if whole or enough < _FEWEST else min(_MOST, enough)
         elif p is not None:
             check.check_n_components(p, d)
         if wide and isinstance(p, Integral) and p * _THIN <= d:
@@ -319,17 +324,6 @@ class Fitter:
             coef, intercept = fit_estimator(s.head, problem)
         self._heads[key] = coef, intercept
         return coef, intercept
-
-
-def _default_components(moments: Moments) -> int | None:
-    """Number of principal components to keep where rows are too few to whiten all the features.
-
-    None where they are enough, or too few for even the smallest useful number of components: an
-    invariant signal would be lost with the others.
-    """
-    n = moments.total[0] - np.count_nonzero(moments.count)
-    enough = int(n // ROWS_PER_FEATURE)
-    return None if enough >= moments.n_features or enough < _FEWEST else min(_MOST, enough)
 
 
 def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tuple[int, str]:
