@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import subprocess
 import sys
+import zipfile
 
 import click
 import numpy as np
@@ -15,6 +17,7 @@ from sklearn.utils.validation import check_array
 from isrlearn import __version__
 from isrlearn.cli import app, main
 from isrlearn.metrics import WorstGroupScorer
+from isrlearn.progress import Terminated
 
 
 @pytest.fixture
@@ -203,3 +206,20 @@ def test_help_is_quick(isr_process):
         assert outcome.returncode == 0
         times.append(seconds)
     assert min(times) < 0.3
+
+
+@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
+def test_a_signal_that_a_library_replaces_by_its_own_error(isr, failing, stop, code):
+    """A ZIP archive cannot be closed while a signal has left one of its members open."""
+
+    def fail():
+        with zipfile.ZipFile(io.BytesIO(), "w") as archive:
+            member = archive.open("a", "w")
+            member.write(b"half")
+            raise stop
+
+    failing(fail)
+    status, out, err = isr("fail")
+    assert (status, out) == (code, "")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -84,9 +85,7 @@ def run(arguments: Sequence[str]) -> int:
             error.show()
         return USER_ERROR
     except (click.Abort, KeyboardInterrupt) as error:
-        ended = isinstance(error.__cause__ or error, Terminated)
-        say(f"isr: {'terminated' if ended else 'interrupted'}")
-        return TERMINATED if ended else INTERRUPTED
+        return _interrupted(list(_replaced(error)))
     except (BrokenPipeError, SystemExit) as error:
         # click exits with 1 by itself when the reader of its output (head, less) has gone.
         if isinstance(error, SystemExit) and error.code != 1:
@@ -94,6 +93,9 @@ def run(arguments: Sequence[str]) -> int:
         _discard_output()
         return BROKEN_PIPE
     except Exception as error:
+        found = list(_replaced(error))
+        if any(isinstance(each, KeyboardInterrupt) for each in found):
+            return _interrupted(found)  # a library failed while it cleaned up after the signal
         message = user_error(error)
         if settings["debug"] or message is None:
             with suppress(OSError):
@@ -104,6 +106,26 @@ def run(arguments: Sequence[str]) -> int:
         return INTERNAL_ERROR if message is None else USER_ERROR
     # click returns the code of an early exit, or else what the command returned.
     return code if isinstance(code, int) else OK
+
+
+def _replaced(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, and those that it took the place of."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _interrupted(errors: Sequence[BaseException]) -> int:
+    """Exit code of a run that a signal ended."""
+    # Objects that were left half closed complain when they are freed: now, and in silence.
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    for error in errors:
+        traceback.clear_frames(error.__traceback__)
+    gc.collect()
+    sys.unraisablehook = before
+    ended = any(isinstance(error, Terminated) for error in errors)
+    say(f"isr: {'terminated' if ended else 'interrupted'}")
+    return TERMINATED if ended else INTERRUPTED
 
 
 def _discard_output() -> None:
