@@ -275,14 +275,16 @@ HEADS: dict[str, Head] = {
 def cell_weights(moments: Moments, weights: Any) -> tuple[NDArray, NDArray]:
     """Weight of a row of each cell (K, E), and of an unlabelled row of each class (K,).
 
-    "group" gives a row of a cell ``n / (n_cells * n_cell)``,
-    the paper's reweighting; a row whose environment is unknown then has its class's weight.
+    "group" gives every class the same total weight, and every environment in which a class was
+    seen the same share of it: the paper's reweighting where no cell is empty. A row whose
+    environment is unknown then has its class's weight.
     """
     count, totals = moments.count, moments.class_count
     by_class = totals.sum() / (len(totals) * totals)
     if weights == "group":
-        share = count.sum() / (np.count_nonzero(count) * np.where(count > 0, count, np.inf))
-        return share, by_class
+        seen = np.maximum(np.count_nonzero(count, axis=1), 1)
+        share = by_class * count.sum(axis=1) / seen
+        return share[:, None] / np.where(count > 0, count, np.inf), by_class
     if isinstance(weights, dict):
         unknown = [name for name in weights if name not in moments.classes.tolist()]
         if unknown:

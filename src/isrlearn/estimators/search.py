@@ -84,8 +84,21 @@ class Search(check.SparseInput, BaseEstimator):
         check.check_choice("selection", self.selection, rules.SELECTIONS)
         sample = self._sample(X, y, environments, reset=True, clusters=clusters)
         points, splits = self._points(sample), self._splits(sample, validation)
-        scores = self._scores(splits, [self._estimator(**point)._settings() for point in points])
-        self.cv_results_ = rules.results_of(points, *scores, self.selection)
+        by_group = self.selection == "worst-group" and self._target == "classes"
+        folds = rules.unseen_cell_folds(sample.cells) if by_group and validation is None else None
+        if folds == []:
+            # Nothing shows what would happen in the empty cells: remove all that was found.
+            points = [point for point in points if rules.is_cautious(point)] or points
+        settings = [self._estimator(**point)._settings() for point in points]
+        sums, size = self._sums(splits, settings)
+        scores = self._score(rules.group_scores(sums, size))
+        pooled = self._score(rules.group_scores(sums.sum(axis=1), size.sum(axis=0)))
+        unseen = None
+        if folds:
+            left_out = [(sample.rows(train), _named(sample, test)) for train, test in folds]
+            sums, size = self._sums(left_out, settings)
+            unseen = rules.cell_average(sums.sum(axis=1), size.sum(axis=0))
+        self.cv_results_ = rules.results_of(points, scores, pooled, self.selection, unseen)
         efforts = [rules.effort(point, self._penalty) for point in points]
         self.best_index_ = rules.best_of(self.cv_results_, efforts)
         self.best_params_ = points[self.best_index_]
@@ -157,8 +170,8 @@ class Search(check.SparseInput, BaseEstimator):
             )
         return self._sample(*validation, reset=False)
 
-    def _scores(self, splits: Sequence[Split], settings: list[Settings]) -> tuple[NDArray, NDArray]:
-        """Worst-group and average scores on every split (settings, splits, 2), and of all rows.
+    def _sums(self, splits: Sequence[Split], settings: list[Settings]) -> tuple[NDArray, NDArray]:
+        """Sums of values (settings, splits, groups + 1) and rows (splits, groups + 1) of groups.
 
         Splits run side by side, each with one BLAS thread: the results do not depend on `n_jobs`,
         to the last bit.
@@ -173,15 +186,13 @@ class Search(check.SparseInput, BaseEstimator):
             columns = run(
                 joblib.delayed(self._score_split)(*split, settings, advance) for split in splits
             )
-        sums = np.stack(columns, axis=1)
         size = np.array([rules.cell_sums(np.ones(len(s.cells.k)), s.cells) for _, s in splits])
-        pooled = rules.group_scores(sums.sum(axis=1), size.sum(axis=0))
-        return self._score(rules.group_scores(sums, size)), self._score(pooled)
+        return np.stack(columns, axis=1), size
 
     def _score_split(
         self, train: Sample, held_out: Sample, settings: list[Settings], advance: Any
     ) -> NDArray:
-        """Sums (settings, cells + 1) on one split; what the settings share is computed once."""
+        """Sums (settings, groups + 1) on one split; what the settings share is computed once."""
         if self._target == "classes":
             check.check_classes(train.cells.classes, np.bincount(train.cells.k))
         fitter = Fitter(train, settings, clip=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
 from isrlearn.core.labels import MISSING, Cells
@@ -57,6 +58,12 @@ def counts(value: Any, most: int) -> list:
         if isinstance(r, Integral):
             check_n_spurious(int(r), most, "no more can shift between these environments", int(r))
     return found
+
+
+def is_cautious(point: dict) -> bool:
+    """Whether a setting removes everything that was found to shift, and weighs classes alike."""
+    removes = point.get("scale", 0.0) == 0 and point.get("n_spurious", "auto") != 0
+    return removes and point.get("weights") is not None
 
 
 def effort(point: dict, penalty: str) -> tuple:
@@ -146,16 +153,70 @@ def cell_folds(
     return found
 
 
+def unseen_cell_folds(cells: Cells, n_folds: int = 5) -> list[Fold] | None:
+    """Folds that hold out whole cells, as if they had not been collected; None if no cell is empty.
+
+    Held-out rows of the cells that exist do not show what a model does in a cell that was never
+    trained on; cells left out whole do. What remains must connect all classes and environments:
+    a class compared with itself must link one environment to the next. The list is empty where no
+    cell can be spared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> k, e = np.repeat([0, 0, 0, 1, 1], 2), np.repeat([0, 1, 2, 0, 1], 2)
+    >>> [e[test].tolist() for _, test in unseen_cell_folds(Cells.of(k, e))]
+    [[0, 0], [1, 1], [0, 0], [1, 1]]
+    """
+    seen = cells.count() > 0
+    if len(seen) < 2 or seen.all():
+        return None
+    left, folds = [tuple(cell) for cell in np.argwhere(seen)], []
+    most = -(-len(left) // n_folds)
+    while left:
+        rest = seen.copy()
+        out: list[tuple[int, ...]] = []
+        for cell in left:
+            rest[cell] = len(out) == most
+            if not rest[cell] and _connected(rest):
+                out.append(cell)
+            rest[cell] = cell not in out
+        if not out:
+            break
+        left = [cell for cell in left if cell not in out]
+        held = np.zeros(len(cells.k), dtype=bool)
+        for k, e in out:
+            held |= (cells.k == k) & (cells.e == e)
+        folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
+    return folds
+
+
+def _connected(seen: NDArray[np.bool_]) -> bool:
+    """Whether classes and environments that share cells are all linked, directly or not."""
+    K, E = seen.shape
+    graph = np.zeros((K + E, K + E), dtype=bool)
+    graph[:K, K:] = seen
+    return connected_components(graph, directed=False, return_labels=False) == 1
+
+
+def cell_average(sums: NDArray, size: NDArray) -> NDArray[np.float64]:
+    """Mean over groups of the mean in each, from `cell_sums`."""
+    seen = np.append(size[:-1] > 0, False)
+    return (sums[..., seen] / size[seen]).mean(axis=-1)
+
+
 def cell_sums(values: NDArray, cells: Cells) -> NDArray[np.float64]:
-    """One value per row summed over each cell and, last, over all rows."""
-    known = cells.e != MISSING
-    slots = cells.k[known] * len(cells.environments) + cells.e[known]
-    n_cells = len(cells.classes) * len(cells.environments)
-    return np.append(np.bincount(slots, values[known], n_cells), values.sum())
+    """One value per row summed over each group and, last, over all rows.
+
+    Groups are the cells and then, for each class, its rows of unknown environment.
+    """
+    K, E = len(cells.classes), len(cells.environments)
+    slots = np.where(cells.e == MISSING, K * E + cells.k, cells.k * E + cells.e)
+    return np.append(np.bincount(slots, values, K * E + K), values.sum())
 
 
 def group_scores(sums: NDArray, size: NDArray) -> NDArray[np.float64]:
-    """Mean in the cell where it is lowest, and over all rows, from `cell_sums` (..., cells + 1)."""
+    """Mean in the group where it is lowest, and over all rows, from `cell_sums`."""
     seen = np.broadcast_to(size > 0, sums.shape)
     means = np.where(seen, sums / np.where(size > 0, size, 1.0), np.inf)
     average = means[..., -1]
@@ -164,12 +225,17 @@ def group_scores(sums: NDArray, size: NDArray) -> NDArray[np.float64]:
 
 
 def results_of(
-    points: Sequence[dict], scores: NDArray, pooled: NDArray, selection: str
+    points: Sequence[dict],
+    scores: NDArray,
+    pooled: NDArray,
+    selection: str,
+    unseen: NDArray | None = None,
 ) -> dict[str, Any]:
     """A table as scikit-learn's searches have it, from scores (points, splits, 2), and pooled ones.
 
     `mean_test_score` is what the selection rule compares; `mean_worst_group` and `mean_average`
-    are always there, and so are the scores of the held-out rows of all splits together.
+    are always there, and so are the scores of the held-out rows of all splits together. `unseen`
+    scores of cells that were left out whole limit what is compared: the lower of the two counts.
     """
     worst, average = scores[..., 0], scores[..., 1]
     chosen = worst if selection == "worst-group" else average
@@ -180,6 +246,9 @@ def results_of(
         results |= {f"split{j}_{name}": column for j, column in enumerate(values.T)}
         results[f"mean_{name}"] = values.mean(axis=1)
     results["pooled_worst_group"], results["pooled_average"] = pooled.T
+    if unseen is not None:
+        results["unseen_cells"] = unseen
+        results["mean_test_score"] = np.minimum(results["mean_test_score"], unseen)
     results["std_test_score"] = chosen.std(axis=1)
     rank = stats.rankdata(-results["mean_test_score"], method="min")
     results["rank_test_score"] = rank.astype(np.int32)
