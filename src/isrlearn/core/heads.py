@@ -111,7 +111,7 @@ def row_scatter(rows: NDArray) -> NDArray | Sketch:
     vectors, singular, _ = linalg.svd(
         images @ (vectors[:, seen] / np.sqrt(values[seen])), full_matrices=False
     )
-    trace = float(np.einsum("ij,ij->", rows, rows))
+    trace = step * float(np.vdot(some, some))
     rest = max(trace - float((singular**2).sum()), 1e-6 * trace) / (p - len(singular))
     return vectors, singular**2, rest
 

@@ -225,8 +225,10 @@ def fit_logistic(
     Z = np.empty((n, p))
     for rows, block in _blocks(X, p, coordinates):
         Z[rows] = block
-    mean, span = np.zeros(p) if whitened else np.average(Z, axis=0, weights=w), None
-    Z -= mean
+    mean, span = np.zeros(p), None
+    if coordinates is None or (w is not None and not whitened):  # else they are centred
+        mean = np.average(Z, axis=0, weights=w)
+        Z -= mean
     if n < p:
         span, triangle = linalg.qr(Z.T, mode="economic")  # (p, n), orthonormal
         Z = triangle.T
