@@ -50,10 +50,9 @@ def test_three_commands_from_a_table_to_a_report(tmp_path, monkeypatch, capsys):
         assert stop.value.code == 0
     scores = capsys.readouterr().out
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    shown = re.search(r"worst group rises from ([\d.]+)% to ([\d.]+)%", page).groups()
-    worst = next(line for line in reversed(scores.splitlines()) if "worst group" in line)
-    printed = [float(number) for number in re.findall(r"\d\.\d+", worst)]
-    assert [float(number) / 100 for number in shown] == pytest.approx(printed, abs=6e-4)
+    of_fit, of_evaluate = (line for line in scores.splitlines() if "the worst group is" in line)
+    assert of_fit == of_evaluate  # the model is read from its file in between
+    assert f"<h1>{of_fit}</h1>" in page
 
 
 def test_links_lead_somewhere():
@@ -63,11 +62,12 @@ def test_links_lead_somewhere():
     assert links
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("score", "row"), [("worst", "worst group"), ("average", "average")])
 def test_numbers_of_the_demo(score, row, twenty_seeds):
     line = next(line for line in README.splitlines() if line.startswith(f"| {row} |"))
     printed = [float(number) for number in re.findall(r"\d\.\d+", line)]
-    scores = [twenty_seeds[model][score] for model in ("plain", "isr")]
+    scores = [each[score] for each in twenty_seeds.values()]
     computed = [number for each in scores for number in (each["mean"], each["std"])]
     # Solvers and BLAS differ in the last digits of a score over 500 images.
     assert printed == pytest.approx(computed, abs=0.005)
