@@ -58,6 +58,12 @@ def missing_groups() -> Numbers:
     return [right, *(mean(float(row[column]) for row in rows) for column in ("before", "after"))]
 
 
+def decided(data: str) -> Numbers:
+    """Worst group of the test rows by ISR and by the best alternative, means over the draws."""
+    rows = [row for row in read("diagnosis/results.csv") if row["data"] == data]
+    return [mean(float(row[column]) for row in rows) for column in ("after", "before")]
+
+
 def excess(dataset: str, method: str, E: int, column: str = "excess_mean") -> float:
     """Error over the oracle's in the linear unit tests."""
     return cell("linear-unit-tests", dataset, method, E, column)
