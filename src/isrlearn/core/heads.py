@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,9 +109,8 @@ def row_scatter(rows: NDArray) -> NDArray | Sketch:
     inner = start.T @ images
     values, vectors = linalg.eigh((inner + inner.T) / 2)
     seen = values > 1e-6 * values[-1]
-    vectors, singular, _ = linalg.svd(
-        images @ (vectors[:, seen] / np.sqrt(values[seen])), full_matrices=False
-    )
+    images = images @ (vectors[:, seen] / np.sqrt(values[seen]))
+    vectors, singular, _ = linalg.svd(images, full_matrices=False)
     trace = step * float(np.vdot(some, some))
     rest = max(trace - float((singular**2).sum()), 1e-6 * trace) / (p - len(singular))
     return vectors, singular**2, rest
@@ -130,12 +130,8 @@ def inverse_root(scatter: NDArray | Sketch, along: float, penalty: float) -> Roo
     lower, failed = linalg.lapack.dpotrf(curvature.T, lower=1, overwrite_a=1, clean=0)
     if not failed and np.diag(lower).min() ** 2 > least:
         unit = 1.0 / np.sqrt(along)
-        return lambda A, transposed=False: (
-            unit
-            * linalg.solve_triangular(
-                lower, A.T, lower=True, trans=int(not transposed), check_finite=False
-            ).T
-        )
+        solve = partial(linalg.solve_triangular, lower, lower=True, check_finite=False)
+        return lambda A, transposed=False: unit * solve(A.T, trans=int(not transposed)).T
     # Directions without curvature stay as they are.
     values, vectors = linalg.eigh(scatter)
     values = along * np.maximum(values, 0.0) + penalty

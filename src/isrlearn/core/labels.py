@@ -13,26 +13,20 @@ MISSING = -1
 def is_missing(values: ArrayLike) -> NDArray[np.bool_]:
     """Mask of the entries that are None, NaN, NaT or pandas' NA."""
     array = np.asarray(values)
-    if array.dtype.kind in "fc":
-        return np.isnan(array)
-    if array.dtype.kind in "mM":
-        return np.isnat(array)
     if array.dtype.kind != "O":
-        return np.zeros(array.shape, dtype=bool)
+        return array != array  # NaN and NaT are not equal to themselves
     # pandas' NA refuses to be compared, so it is recognised by name instead of imported.
     nulls = (v is None or type(v).__name__ == "NAType" or bool(v != v) for v in array.ravel())
     return np.fromiter(nulls, bool, array.size).reshape(array.shape)
 
 
-def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, NDArray[np.intp]]:
+def encode(labels: ArrayLike) -> tuple[NDArray, NDArray[np.intp]]:
     """Sorted distinct names and, for each label, its position among them.
 
     Parameters
     ----------
     labels : array-like of shape (n,)
         Labels of any one sortable type; None, NaN, NaT and NA mean "unknown".
-    names : ndarray, optional
-        The sorted names to use instead of those found.
 
     Returns
     -------
@@ -48,31 +42,20 @@ def encode(labels: ArrayLike, names: NDArray | None = None) -> tuple[NDArray, ND
     (['land', 'water'], [0, -1, 1])
     """
     array = np.asarray(labels)
-    known = np.ones(array.shape, dtype=bool)
-    if array.dtype.kind in "OfcmM":
-        known = ~is_missing(array)
+    known = ~is_missing(array)
     values = array if known.all() else array[known]
     try:
-        found, inverse = np.unique(values, return_inverse=True)
+        names, inverse = np.unique(values, return_inverse=True)
     except TypeError:
         kinds = sorted({type(v).__name__ for v in values})
         raise ValueError(
             f"labels mix types that cannot be sorted: {', '.join(kinds)}; "
             "convert them to one type, for example with str()"
         ) from None
-    if found.dtype.kind == "O" and len(found) and all(isinstance(v, str) for v in found):
-        found = found.astype(str)
+    if names.dtype.kind == "O" and len(names) and all(isinstance(v, str) for v in names):
+        names = names.astype(str)
     codes = np.full(array.shape, MISSING, dtype=np.intp)
-    if names is None:
-        names = found
-        codes[known] = inverse.ravel()
-        return names, codes
-    position = {name: i for i, name in enumerate(names.tolist())}
-    unknown = [name for name in found.tolist() if name not in position]
-    if unknown:
-        raise ValueError(f"label {unknown[0]!r} is not among the names {names.tolist()}")
-    table = np.array([position[name] for name in found.tolist()], dtype=np.intp)
-    codes[known] = table[inverse.ravel()] if len(table) else MISSING
+    codes[known] = inverse.ravel()
     return names, codes
 
 

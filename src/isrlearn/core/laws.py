@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,23 +149,18 @@ def complement(N: NDArray) -> NDArray[np.float64]:
     return linalg.null_space(N.T) if N.shape[1] else np.eye(len(N))
 
 
-def residuals(
-    rows: RowSample, moments: Moments, equal: Moments, factor: NDArray
-) -> NDArray[np.float64]:
+def residuals(rows: RowSample, moments: Moments, equal: Moments, factor: NDArray) -> RowSample:
     """Rows less their cell's mean, in units of their class's scale and in whitened coordinates."""
     before, after = (np.einsum("keii->k", m.covariance) for m in (moments, equal))
     scale = np.sqrt(after / np.where(before > 0, before, 1.0))
-    return ((rows.X - moments.mean[rows.k, rows.e]) * scale[rows.k, None]) @ factor
+    X = ((rows.X - moments.mean[rows.k, rows.e]) * scale[rows.k, None]) @ factor
+    return replace(rows, X=X)
 
 
 def covariance_p_value(
-    moments: Moments,
-    axes: NDArray,
-    classes: NDArray,
-    rows: RowSample | None,
-    Z: NDArray | None,
+    moments: Moments, axes: NDArray, classes: NDArray, rows: RowSample | None
 ) -> float:
-    """Upper tail of the summed squared covariance shifts along the axes."""
+    """Upper tail of the summed squared covariance shifts along the axes; `rows` are residuals."""
     statistic = mean = variance = noise = 0.0
     for k in classes:
         cells = np.flatnonzero(moments.count[k] > 1)
@@ -174,11 +169,11 @@ def covariance_p_value(
         n, S = moments.count[k, cells], axes.T @ moments.covariance[k, cells] @ axes
         v = n - 1
         average = np.tensordot(v / v.sum(), S, 1)
-        if Z is None or rows is None:
+        if rows is None:
             law = _gaussian_law(v, axes.shape[1])
         else:
             used = (rows.k == k) & np.isin(rows.e, cells)
-            law = _sampled_law(n, average, Z[used] @ axes, moments.count[k][rows.e[used]])
+            law = _sampled_law(n, average, rows.X[used] @ axes, moments.count[k][rows.e[used]])
         if law[1] > 0:  # else the squares of the rows do not vary: nothing can be tested
             statistic += np.sum(v * np.sum((S - average) ** 2, axis=(1, 2))) / 2
             mean, variance, noise = mean + law[0], variance + law[1], noise + law[2]

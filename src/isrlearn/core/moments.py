@@ -90,14 +90,9 @@ class Moments:
         if covariance is not None:
             scatter = np.broadcast_to(np.asarray(covariance, dtype=float), (K, E, d, d))
             scatter = scatter * count[..., None, None]
-        return cls(
-            np.arange(K) if classes is None else np.asarray(classes),
-            np.arange(E) if environments is None else np.asarray(environments),
-            count,
-            mean,
-            scatter,
-            ddof=0,
-        )
+        classes = np.arange(K) if classes is None else np.asarray(classes)
+        environments = np.arange(E) if environments is None else np.asarray(environments)
+        return cls(classes, environments, count, mean, scatter, ddof=0)
 
     @property
     def n_features(self) -> int:
@@ -143,29 +138,22 @@ class Moments:
     @cached_property
     def by_class(self) -> tuple[NDArray, NDArray, NDArray | None]:
         """Count (K,), mean (K, d) and summed within-class scatter (d, d) of all the rows."""
-        count, mean, other = self.count, self.mean, self.unlabelled
-        if other is not None:
-            count = np.concatenate([count, other.count], axis=1)
-            mean = np.concatenate([mean, other.mean], axis=1)
-        count, mean, rows = between(count, mean, axis=1)
-        if self.scatter is None:
-            return count, mean, None
+        parts = [self] if self.unlabelled is None else [self, self.unlabelled]
+        counts = np.concatenate([m.count for m in parts], axis=1)
+        means = np.concatenate([m.mean for m in parts], axis=1)
+        count, mean, rows = between(counts, means, axis=1)
         flat = rows.reshape(-1, self.n_features)
-        scatter = self.within() + flat.T @ flat
-        return count, mean, scatter if other is None else scatter + other.within()
+        within = None if self.scatter is None else sum((m.within() for m in parts), flat.T @ flat)
+        return count, mean, within
 
     @cached_property
     def total(self) -> tuple[float, NDArray, NDArray | None]:
         """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
         parts = [self] if self.unlabelled is None else [self, self.unlabelled]
-        counts = np.concatenate([part.count.ravel() for part in parts])
-        means = np.concatenate([part.mean.reshape(-1, self.n_features) for part in parts])
+        counts = np.concatenate([m.count.ravel() for m in parts])
+        means = np.concatenate([m.mean.reshape(-1, self.n_features) for m in parts])
         count, mean, rows = between(counts, means, axis=0)
-        scatter = None
-        if self.scatter is not None:
-            scatter = rows.T @ rows
-            for part in parts:
-                scatter += part.within()
+        scatter = None if self.scatter is None else sum((m.within() for m in parts), rows.T @ rows)
         return float(count), mean, scatter
 
     def __getstate__(self) -> dict[str, Any]:
@@ -229,14 +217,13 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
-        none, pooled, cells = "no scatter", "a pooled scatter", "cell scatters"
-        pair = self, other
-        kinds = [none if m.scatter is None else pooled if m.pooled else cells for m in pair]
+        kinds = {0: "no scatter", 2: "a pooled scatter", 4: "cell scatters"}
+        mine, its = (kinds[0 if m.scatter is None else m.scatter.ndim] for m in (self, other))
+        if mine != its:
+            raise ValueError(f"moments with {mine} and with {its} do not add up")
         if self.n_features != other.n_features:
             sizes = f"{self.n_features} and of {other.n_features} features"
             raise ValueError(f"moments of {sizes} do not add up")
-        if kinds[0] != kinds[1]:
-            raise ValueError(f"moments with {kinds[0]} and with {kinds[1]} do not add up")
         if self.ddof != other.ddof:
             raise ValueError("moments of a sample and of a population do not add up")
         classes = union(self.classes, other.classes)
@@ -264,16 +251,16 @@ class Moments:
         if len(classes) == len(self.classes) and len(names) == len(self.environments):
             return self
         seen = np.searchsorted(classes, self.classes), np.searchsorted(names, self.environments)
-        wide: list[Any] = []
-        for part in (self.count, self.mean, self.scatter):
-            if part is not None and (part.ndim != 2 or part is self.count):  # else not per cell
-                empty = np.zeros((len(classes), len(names), *part.shape[2:]))
-                empty[np.ix_(*seen)] = part
-                part = empty
-            wide.append(part)
-        other = self.unlabelled
+
+        def wide(part: NDArray) -> NDArray:
+            empty = np.zeros((len(classes), len(names), *part.shape[2:]))
+            empty[np.ix_(*seen)] = part
+            return empty
+
+        scatter, other = self.scatter, self.unlabelled
+        scatter = scatter if scatter is None or self.pooled else wide(scatter)
         other = None if other is None else other._spread(classes, other.environments)
-        count, mean, scatter = wide
+        count, mean = wide(self.count), wide(self.mean)
         return Moments(classes, names, count, mean, scatter, other, self.ddof)
 
 

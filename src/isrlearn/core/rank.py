@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from isrlearn.core.laws import (
-    Shifts,
-    complement,
-    covariance_p_value,
-    covariance_shifts,
-    joint_shifts,
-    residuals,
-)
+from isrlearn.core.laws import complement, covariance_p_value, covariance_shifts, residuals
 from isrlearn.core.moments import Moments
 from isrlearn.core.whiten import equalised, reliable_coordinates
 
@@ -190,7 +183,7 @@ def covariance_rank(
     level: float = 0.01,
     most: int | None = None,
     rows: Any = None,
-    shifts_of: Callable[[Moments, NDArray | None], Shifts] = covariance_shifts,
+    means: bool = False,
 ) -> RankTest:
     r"""Number of dimensions in which cell covariances differ between environments.
 
@@ -204,8 +197,8 @@ def covariance_rank(
 
     Parameters are those of `mean_rank`; the moments need a scatter per cell, and cells of fewer
     than 30 rows are not compared. The sequence ends at `most` dimensions: ``most=1`` asks only
-    whether covariances differ at all. `rows` is a `RowSample`: some rows of every class, and
-    `shifts_of` gives the shifts that are tested.
+    whether covariances differ at all. `rows` is a `RowSample`: some rows of every class. With
+    `means`, shifts of means are tested too (`joint_rank`).
     """
     picked = np.arange(len(moments.classes)) if classes is None else classes
     exact = moments.ddof == 0
@@ -217,33 +210,29 @@ def covariance_rank(
     p, q = factor.shape[1], independent_shifts(moments.count, picked)
     compared = independent_shifts(enough, picked)
     mapped = equal.map(factor)
-    shifts = shifts_of(mapped, picked)
-    large = mapped
-    if len(shifts.covariances):
-        large = replace(mapped, count=enough)
-        shifts = replace(shifts, covariances=covariance_shifts(large, picked).covariances)
+    large = replace(mapped, count=enough)
+    shifts = covariance_shifts(large, picked)
+    if means:
+        shifts = replace(shifts, means=mapped.mean_shifts(picked))
     if exact:
         # Singular values of the shifts: squaring them first would hide the small in rounding.
         return _numerical(np.linalg.svd(shifts.stacked(), compute_uv=False) ** 2, p, level)
     spectrum = shifts.principal(0)[1]
-    tests = bool(len(shifts.means)) + bool(len(shifts.covariances))
-    Z = None if rows is None else residuals(rows, moments, equal, factor)
+    rows = None if rows is None else residuals(rows, moments, equal, factor)
 
     def p_value(r: int) -> float:
         axes = complement(shifts.leading(r))
         values = [1.0]
-        if len(shifts.means):
+        if means:
             C, total = cell_covariances(mapped, axes, picked), np.sum((shifts.means @ axes) ** 2)
             values.append(mean_p_value(total, C, moments, picked))
         if compared:
-            values.append(covariance_p_value(large, axes, picked, rows, Z))
-        return min(1.0, tests * min(values))
+            values.append(covariance_p_value(large, axes, picked, rows))
+        return min(1.0, (1 + means) * min(values))
 
     rank, p_values = first_accepted(p_value, p if most is None else min(most, p), level)
-    noise = ((np.sqrt(p) + np.sqrt(q)) ** 2 if len(shifts.means) else 0.0) + (
-        # Edge for p rows of p·q entries of variance one half.
-        p / 2 * (1 + np.sqrt(q)) ** 2 if len(shifts.covariances) else 0.0
-    )
+    # Edge for p rows of p·q entries of variance one half.
+    noise = means * (np.sqrt(p) + np.sqrt(q)) ** 2 + p / 2 * (1 + np.sqrt(q)) ** 2
     few = f"no class has {FEWEST_ROWS} rows in two environments: covariances were not compared"
     return RankTest(rank, p_values, level, spectrum, float(noise), p, "" if compared else few)
 
@@ -257,7 +246,7 @@ def joint_rank(
     each tested at half the level as in `mean_rank` (with no credit for directions chosen by
     their means: they may have been chosen by covariances) and `covariance_rank`.
     """
-    return covariance_rank(moments, classes, level=level, rows=rows, shifts_of=joint_shifts)
+    return covariance_rank(moments, classes, level=level, rows=rows, means=True)
 
 
 def first_accepted(

@@ -179,21 +179,17 @@ def mean_subspace(
             coordinates = whitening(moments)
             moments = equalised(moments, coordinates.factor)
         shifts = moments.mean_shifts(picked)
-    limit = independent_shifts(moments.count, picked)
-    if coordinates is None:
-        rank, test = tested(n_spurious, lambda: mean_rank(moments, picked, level=level))
-        return row_space(shifts, min(rank, limit), test)
-    # One whitening and one decomposition for the rank test and the subspace.
-    factor, auto = coordinates.factor, n_spurious == "auto"
-    _, s, Vt = np.linalg.svd(shifts @ factor, full_matrices=auto)
+    auto, axes = n_spurious == "auto", None
+    shifts = shifts if coordinates is None else shifts @ coordinates.factor
+    _, s, Vt = np.linalg.svd(shifts, full_matrices=auto and coordinates is not None)
     if auto:
-        n_spurious = mean_rank(moments, picked, level=level, axes=(s**2, factor @ Vt.T))
-    if isinstance(n_spurious, RankTest):
-        rank, test = n_spurious.rank, n_spurious
-    else:
-        rank, test = int(n_spurious), None
-    rank = min(rank, limit, int(np.count_nonzero(s > s[:1] * NEGLIGIBLE)))
-    return oblique(Vt[:rank].T, coordinates, s**2, test)
+        # One whitening and one decomposition for the rank test and the subspace.
+        axes = None if coordinates is None else (s**2, coordinates.factor @ Vt.T)
+        n_spurious = mean_rank(moments, picked, level=level, axes=axes)
+    test = n_spurious if isinstance(n_spurious, RankTest) else None
+    rank = n_spurious.rank if isinstance(n_spurious, RankTest) else int(n_spurious)
+    limit = min(independent_shifts(moments.count, picked), np.count_nonzero(s > s[:1] * NEGLIGIBLE))
+    return oblique(Vt[: min(rank, limit)].T, coordinates, s**2, test)
 
 
 def multiclass_subspace(
@@ -227,10 +223,9 @@ def multiclass_subspace(
     if variant == "pooled":
         return mean_subspace(moments, n_spurious, classes=every, level=level)
     rank, test = tested(n_spurious, lambda: mean_rank(moments, every, level=level))
+    rank = min(rank, independent_shifts(moments.count, every))
     directions = [row_space(_centred(moments, k), None).basis.T for k in every]
-    return row_space(
-        np.concatenate(directions), min(rank, independent_shifts(moments.count, every)), test
-    )
+    return row_space(np.concatenate(directions), rank, test)
 
 
 def regression_subspace(
@@ -253,10 +248,8 @@ def regression_subspace(
     [0.0, 1.0]
     """
     if len(moments.classes) != 1:
-        raise ValueError(
-            f"regression does not condition on classes, but the moments have "
-            f"{len(moments.classes)}; compute them with y=None"
-        )
+        found = f"the moments have {len(moments.classes)}; compute them with y=None"
+        raise ValueError(f"regression does not condition on classes, but {found}")
     return mean_subspace(moments, n_spurious, variant=variant, level=level)
 
 

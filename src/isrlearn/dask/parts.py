@@ -176,7 +176,7 @@ def _loss(
 ) -> NDArray:
     """Loss of the rows of a part and its derivatives, in one vector."""
     cells = sample.cells
-    k, e = encode(cells.classes, names[0])[1], encode(cells.environments, names[1])[1]
+    k, e = map(np.searchsorted, names, (cells.classes, cells.environments))
     # The part's own codes become those of the whole; an unknown environment, -1, stays -1.
     cells = Cells(*names, k[cells.k], np.append(e, -1)[cells.e])
     sample = replace(sample, cells=cells)

@@ -85,8 +85,7 @@ def _few_components(X: Any, p: int, center: NDArray, weight: NDArray | None) -> 
 def centred_blocks(X: Any, center: NDArray, dtype: Any) -> Iterator[tuple[slice, Any, NDArray]]:
     """Blocks of rows less the center, and what is still to be subtracted: that of sparse rows."""
     if isinstance(X, SparseRows):
-        for start in range(0, len(X), MOST):
-            rows = slice(start, start + MOST)
+        for rows in (slice(start, start + MOST) for start in range(0, len(X), MOST)):
             yield rows, X.matrix[rows], center
         return
     for rows, block in row_blocks(X, max(_FEWEST, _BLOCK_BYTES // (4 * X.shape[1]))):

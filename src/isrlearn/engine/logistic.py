@@ -119,19 +119,14 @@ class LogisticLoss:
     def class_curvature(self, coef: NDArray, intercept: NDArray) -> NDArray[np.float64]:
         """Second derivatives (m, p + 1, p + 1) by each score's coefficients and intercept."""
         m, p = coef.shape
-        i, j = np.triu_indices(p + 1 if m > 1 else 0)
-        found, total = np.zeros((m, p + 1, p + 1)), np.zeros((m, len(i)))
-        for rows, Z in _blocks(self.X, max(1, len(i)), self.coordinates):
+        found = np.zeros((m, p + 1, p + 1))
+        for rows, Z in _blocks(self.X, p, self.coordinates):
             scores = Z @ coef.T + intercept
             P = expit(scores) if m == 1 else softmax(scores, axis=1)
             P *= (1.0 - P) if self.weight is None else (1.0 - P) * self.weight[rows, None]
             Z = np.column_stack([Z, np.ones(len(Z))])
-            if m == 1:
-                found[0] += (Z * P).T @ Z
-            else:  # one product for all classes
-                total += P.T @ (Z[:, i] * Z[:, j])
-        found[:, i, j] += total
-        found[:, j, i] = found[:, i, j]
+            for k in range(m):
+                found[k] += (Z * P[:, k, None]).T @ Z
         return found
 
 
@@ -203,10 +198,10 @@ def fit_logistic(
     for name, values in (("codes", codes), ("weight", w)):
         if values is not None and values.shape != (n,):
             raise ValueError(f"{name} has shape {values.shape}, but X has {n} rows")
-    low, high, legal = codes.min(initial=0), codes.max(initial=0), max(n_classes, 2) - 1
+    low, high = codes.min(initial=0), codes.max(initial=0)
     if n_classes < 2 or low < 0 or high >= n_classes:
-        run = f"for {n_classes} classes; they run from {low} to {high}"
-        raise ValueError(f"codes must lie in 0, …, {legal} {run}")
+        legal = f"0, …, {max(n_classes, 2) - 1} for {n_classes} classes"
+        raise ValueError(f"codes must lie in {legal}; they run from {low} to {high}")
     if not penalty >= 0:
         raise ValueError(f"penalty must not be negative; got {penalty}")
     count = np.bincount(codes, w, n_classes).astype(float)

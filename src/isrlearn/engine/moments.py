@@ -89,14 +89,12 @@ def cell_moments(
     if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
         row = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
         raise ValueError(f"sample_weight must be finite and not negative; row {row}: {weight[row]}")
-    reading: Any = {"order": order, "pooled": pooled, "targets": targets, "chunk_size": chunk_size}
-    return sum_cells(X, cells, weight=weight, **reading)
+    return sum_cells(X, cells, order, pooled, targets, weight, chunk_size)
 
 
 def sum_cells(
     X: Any,
     cells: Cells,
-    *,
     order: int = 2,
     pooled: bool = False,
     targets: ArrayLike | None = None,
