@@ -28,8 +28,9 @@ _NOTE = (
     "rule: the worst group out of three folds, groups with a known environment and the rows of a "
     "class without, each shrunk by five rows to the accuracy of its class; C from 0.001 to 1 on "
     "standardised features. `ISRClassifier()` has its defaults, `ISRClassifierCV()` its own search "
-    "with five folds, and DFR, as published with ten subsamples, its own half split. Unknown environments are inferred for DFR, CRM, anchor "
-    "regression, DARE and CorrelationRemover; the others use such rows for the head only. "
+    "with five folds, and DFR, as published with ten subsamples, its own half split. Unknown "
+    "environments are inferred for DFR, CRM, anchor regression, DARE and CorrelationRemover; the "
+    "others use such rows for the head only. "
     "CorrelationRemover is told the environment of every test row, and does not compete."
 )
 _DATA = (
