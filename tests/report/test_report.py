@@ -113,6 +113,7 @@ class TestNumbers:
         by_folds, by_test = make_report(clf, train), make_report(clf, train, held_out)
         assert by_folds.evidence.n_used == by_test.evidence.n_used == 298
         assert "298 of the 600 rows of the training table" in words(by_folds.html())
+        assert "a sample of 298 of the 600 training rows" in words(by_test.html())
         # The model itself is still the one that was fitted on all rows.
         expected = group_report(held_out[1], clf.predict(held_out[0]), environments=held_out[2])
         assert by_test.evidence.report.worst == expected.worst

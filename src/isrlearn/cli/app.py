@@ -26,16 +26,16 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 #: The module of each command and its line in ``isr --help``, which imports none of the modules.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "bench": ("bench", "Run the benchmarks of the paper."),
+    "bench": ("bench", "Run the benchmarks, among them those of the paper."),
     "datasets": ("datasets", "List, download, plot or export data sets."),
-    "demo": ("demo", "Watch ISR fix a classifier that learned a shortcut."),
-    "diagnose": ("fit", "Check whether ISR can help with a table, and what to do."),
-    "evaluate": ("models", "Score a model on every group of a table."),
+    "demo": ("demo", "Compare ISR with plain and balanced models on data with a shortcut."),
+    "diagnose": ("fit", "Predict whether ISR will help with a table, and say what to do."),
+    "evaluate": ("models", "Score a model on every group of a table, and compare it with others."),
     "export": ("models", "Write a model as one affine map for other programs."),
     "fit": ("fit", "Fit a model on a table and write it to a file."),
     "inspect": ("models", "Show what is in a model file."),
     "predict": ("models", "Predict a label for every row of a table."),
-    "report": ("models", "Write a page that shows what a model gained, and why."),
+    "report": ("models", "Write a page that says whether a model is worth using, and why."),
 }
 
 

@@ -1,4 +1,4 @@
-"""``isr bench``: the experiments of the paper, one command each."""
+"""``isr bench``: the experiments of the paper and the other benchmarks, one command each."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ FOLDERS = (
 
 @click.group(cls=Group)
 def bench() -> None:
-    """Run the benchmarks of the paper.
+    """Run the benchmarks, among them those of the paper.
 
     An interrupted run resumes where it stopped when the same command is given again.
     """
@@ -248,7 +248,7 @@ _add(_synthetic, COMPARED, "linear-unit-tests", "--seeds 5", "Errors on Example-
 _add(_synthetic, SYNTHETIC, "multiclass", "--seeds 20", "Errors with 2 to 7 classes.")
 _add(_synthetic, SYNTHETIC, "regression", "--seeds 20", "Errors with 3 to 6 spurious dimensions.")
 _add(_partial, PARTIAL, "partial-labels", "--draws 5", "Accuracy with few environment labels.")
-_add(_regimes, REGIMES, "regimes", "--seeds 2", "ISR and its rivals where groups are missing.")
+_add(_regimes, REGIMES, "regimes", "--seeds 2", "ISR and its competitors where groups are missing.")
 _add(_real, REAL, "mc-cmnist", "--seeds 2", "ISR-Multiclass on Multi-class Coloured MNIST.")
 _add(_real, REAL, "rcfmnist", "--seeds 3", "ISR-Regression on Rotated Coloured Fashion-MNIST.")
 _add(_real, REAL, "law-school", "--seeds 20", "ISR-Regression on grades of law students.")

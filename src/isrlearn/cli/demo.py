@@ -1,4 +1,4 @@
-"""``isr demo``: a classifier that relies on the colour of the paper, and one that cannot."""
+"""``isr demo``: ISR compared with models that rely on the colour of the paper or are balanced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCORES = {"worst": "worst group", "average": "average"}
 @SEED
 @click.option("--repeat", type=click.IntRange(1), default=1, help="Seeds to average over.")
 def demo(seed: int, repeat: int) -> Result:
-    """Watch ISR fix a classifier that learned a shortcut.
+    """Compare ISR with plain and balanced models on data with a shortcut.
 
     The images are scikit-learn's handwritten digits, odd against even, on paper of two colours.
     The colour depends on the class in the training images and is random in the test images.
@@ -80,7 +80,7 @@ class Demonstration:
             f"ISR compared the mean image of each class between the papers and found that it "
             f"shifts along {self.n_spurious} of {self.n_features} directions by more than chance. "
             f"A digit does not depend on its paper, so the shift is due to the paper: those "
-            f"directions were removed and the classifier was fitted on the rest.",
+            f"directions were removed, and the classifier was fitted on the rest.",
             f"A linear model trained on other images to predict the paper has accuracy "
             f"{self.paper_read_before:.2f} before the removal and {self.paper_read_after:.2f} "
             f"after it, where 0.50 is guessing. Most of what is left is sampling error: the "

@@ -63,7 +63,7 @@ SETTINGS = tables.options(
 @option("--level", type=float, default=0.01, help="Level of every test.")
 @tables.SEED
 def diagnose(table: Path, task: str, level: float, seed: int, **columns: Any) -> Result:
-    """Check whether ISR can help with a table, and what to do.
+    """Predict whether ISR will help with a table, and say what to do.
 
     Example: isr diagnose train.csv --label y --environment hospital
     """
@@ -89,7 +89,7 @@ def diagnose(table: Path, task: str, level: float, seed: int, **columns: Any) ->
 @option("--engine", type=ENGINES, default="memory", help="dask reads the table in parts.")
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster, such as tcp://host:8786.")
 @tables.out("model", "Model file to write.")
-@option("--report", type=PAGE, help="Also write a page that shows what was gained.")
+@option("--report", type=PAGE, help="Also write a page with a verdict and its evidence.")
 @option("--test", type=tables.FILE, help="Table to score in the report, not to fit on.")
 def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) -> Result:
     """Fit a model on a table and write it to a file.

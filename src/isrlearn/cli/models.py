@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isrlearn.report import Report
 
 _FLOATS = click.Choice(["float32", "float64"])
+_TRAIN = "Training table, to compare with plain and balanced models."
 #: Relative difference of means that rounding may cause.
 _ROUNDING = 1e-5
 
@@ -48,12 +49,12 @@ def predict(model: Path, table: Path, features: str | None, out: Path) -> Result
 @tables.MODEL
 @tables.TABLE
 @tables.MODEL_COLUMNS
-@click.option("--baseline", type=tables.FILE, metavar="TRAIN", help="Compare with other models.")
+@click.option("--baseline", type=tables.FILE, metavar="TRAIN", help=_TRAIN)
 @click.option("--metric", type=click.Choice(["accuracy", "rmse", "r2"]))
 def evaluate(
     model: Path, table: Path, baseline: Path | None, metric: str | None, **columns: Any
 ) -> Result:
-    """Score a model on every group of a table.
+    """Score a model on every group of a table, and compare it with others.
 
     A group is a class in an environment; for a regression, an environment. With the training
     table as --baseline, plain and balanced models are fitted on it, each with the penalty that
@@ -164,11 +165,11 @@ def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
 @click.command(cls=Command)
 @tables.MODEL
 @tables.TABLE
-@click.option("--train", type=tables.FILE, metavar="TRAIN", help="Compare with other models.")
+@click.option("--train", type=tables.FILE, metavar="TRAIN", help=_TRAIN)
 @tables.MODEL_COLUMNS
 @tables.out("report", "Page to write, such as report.html.")
 def report(model: Path, table: Path, train: Path | None, out: Path, **columns: Any) -> Result:
-    """Write a page that shows what a model gained, and why.
+    """Write a page that says whether a model is worth using, and why.
 
     The model is scored on the table: by cross-validation if it was fitted on that table,
     otherwise directly, and with --train compared with plain and balanced models. The page is one

@@ -1,4 +1,4 @@
-"""Reports: one HTML page that shows what a model gained, from what, and with what certainty."""
+"""Reports: one HTML page that says whether a model is worth using, with the evidence."""
 
 from isrlearn.report.report import Report, make_report
 
