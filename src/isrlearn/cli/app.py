@@ -28,9 +28,9 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("bench", "Run the benchmarks, among them those of the paper."),
     "datasets": ("datasets", "List, download, plot or export data sets."),
-    "demo": ("demo", "Compare ISR with plain and balanced models on data with a shortcut."),
+    "demo": ("demo", "Compare ISR with plain and balanced models on digits."),
     "diagnose": ("fit", "Predict whether ISR will help with a table, and say what to do."),
-    "evaluate": ("models", "Score a model on every group of a table, and compare it with others."),
+    "evaluate": ("models", "Score a model on every group, and compare it with others."),
     "export": ("models", "Write a model as one affine map for other programs."),
     "fit": ("fit", "Fit a model on a table and write it to a file."),
     "inspect": ("models", "Show what is in a model file."),

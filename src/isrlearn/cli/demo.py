@@ -28,7 +28,7 @@ SCORES = {"worst": "worst group", "average": "average"}
 @SEED
 @click.option("--repeat", type=click.IntRange(1), default=1, help="Seeds to average over.")
 def demo(seed: int, repeat: int) -> Result:
-    """Compare ISR with plain and balanced models on data with a shortcut.
+    """Compare ISR with plain and balanced models on digits.
 
     The images are scikit-learn's handwritten digits, odd against even, on paper of two colours.
     The colour depends on the class in the training images and is random in the test images.

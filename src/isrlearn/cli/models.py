@@ -54,7 +54,7 @@ def predict(model: Path, table: Path, features: str | None, out: Path) -> Result
 def evaluate(
     model: Path, table: Path, baseline: Path | None, metric: str | None, **columns: Any
 ) -> Result:
-    """Score a model on every group of a table, and compare it with others.
+    """Score a model on every group, and compare it with others.
 
     A group is a class in an environment; for a regression, an environment. With the training
     table as --baseline, plain and balanced models are fitted on it, each with the penalty that

@@ -19,7 +19,8 @@ _VALIDATION = ((467, 466), (133, 133))
 _TEST = ((2255, 2255), (642, 642))
 #: Directions in which the classes differ; leading directions among which the spurious ones are.
 _N_CORE, _SPAN = 20, 20
-#: Deviations between the classes; size of the class-specific shift relative to the shared one.
+#: Standard deviations between the classes; size of the class-specific shift relative to the
+#: shared one.
 _CORE_DISTANCE, _CLASS_SPECIFIC = 3.75, 0.3
 
 
@@ -48,8 +49,8 @@ def make_waterbirds_like(
         of them.
     spurious_distance : float, default=3.5
         Distance between the environments in standard deviations inside a cell, averaged over the
-        classes. Its three tenths are the size of an additional shift in another spurious
-        direction, with opposite signs for the classes.
+        classes. An additional shift in another spurious direction, with opposite signs for the two
+        classes, is three tenths as large.
     n_train, n_validation, n_test : array-like of shape (2, 2)
         Rows of each class (landbird, waterbird) and environment (land, water), by default those
         of Waterbirds; 56 waterbirds are on land in training.

@@ -20,9 +20,9 @@ STABLE = 30.0
 class Stability:
     """Principal angles, in degrees, between the subspace and those found in data drawn again.
 
-    Means are drawn from their sampling distribution around the ones found, less what noise added
-    to these; the subspace is found again in each draw. Angles are measured in whitened features,
-    so that units do not matter.
+    Means are drawn from their sampling distribution around the estimated means, from which the
+    contribution of noise is subtracted; the subspace is found again in each draw. Angles are
+    measured in whitened features, so that units do not matter.
 
     Examples
     --------

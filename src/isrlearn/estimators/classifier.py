@@ -33,9 +33,9 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         (ISR-Cov), the means of all classes (ISR-Multiclass; the same as "mean" in the pooled
         variant), or means and covariances together (ours, "joint").
     n_spurious : int, "auto" or "permutation", default="auto"
-        Number of spurious dimensions. "auto" tests for it from moments, with a Gaussian law for
-        covariances; "permutation" tests by permuting the environments inside each class, for
-        heavy-tailed features.
+        Number of spurious dimensions. "auto" tests for it; "permutation" compares the same
+        statistic with its values after the environments were permuted inside each class, which
+        assumes no distribution and takes much longer.
     level : float, default=0.01
         Level of each step of the rank test.
     scale : float, default=0.0
@@ -56,8 +56,8 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         features.
     weights : {"class", "group"}, dict or None, default=None
         Weights of the rows for the head: "class" gives every class the same total weight, "group"
-        every class in every environment (the paper's reweighting), a dict gives each class its
-        weight.
+        every class in every environment (the paper's reweighting; every class has the same total
+        weight where a cell is missing), a dict gives each class its weight.
     missing_environments : {"raise", "single"}, default="raise"
         What to do when `fit` gets no environments: raise an error, or treat all rows as one
         environment and remove nothing.

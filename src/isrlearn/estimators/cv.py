@@ -51,10 +51,9 @@ class ISRClassifierCV(ClassifierMixin, Search):
         lowest; "average", that of all held-out rows; "leave-one-environment-out", that of each
         environment when it is held out and the others train (three are needed). Where a class was
         never seen in an environment, "worst-group" also leaves out whole cells in turn, and the
-        lower score counts; if none can be spared, only settings that remove everything found and
-        weigh classes alike are compared. Ties go to the
-        setting that removes least, then to the one that weights rows least, then to the smallest
-        C, then to the first.
+        lower score counts; if no cell can be spared, only settings that remove everything found
+        and give classes equal weight are compared. Ties go to the setting that removes least, then
+        to the one that weights rows least, then to the smallest C, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".

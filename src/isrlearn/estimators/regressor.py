@@ -23,8 +23,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     n_spurious : int, "auto" or "permutation", default="auto"
-        Number of spurious dimensions. "auto" tests for it from moments, "permutation" by permuting
-        the environments.
+        Number of spurious dimensions. "auto" tests for it from moments; "permutation" compares
+        the same statistic with its values after the environments were permuted.
     level : float, default=0.01
         Level of each step of the rank test.
     scale : float, default=0.0

@@ -73,7 +73,7 @@ class Search(check.SparseInput, BaseEstimator):
         y : array-like of shape (n_samples,)
         environments : array-like of shape (n_samples,)
             Environment of each row; None or NaN where it is unknown: such rows train the head and
-            count in the average score.
+            are scored as further groups, one per class.
         validation : (X, y, environments) or EnvironmentData, optional
             Rows to score the settings on, instead of cross-validation. They choose the settings,
             and the best one is not fitted on them.
