@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Integral
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +21,8 @@ from isrlearn.core.labels import Cells
 from isrlearn.estimators.cv import ISRClassifierCV, ISRRegressorCV
 from isrlearn.estimators.search import Search
 from isrlearn.estimators.selection import Fold, folds_of
-from isrlearn.metrics import GroupReport, PairedReport, group_report, group_sizes, paired_report
-from isrlearn.metrics.groups import aligned
+from isrlearn.estimators.verdict import ComparedModel, Comparison
+from isrlearn.metrics import PairedReport, group_report, group_sizes, paired_report
 
 #: The comparison models of a task: nothing is removed, and rows are weighted in this way.
 ALTERNATIVES: dict[str, dict[str, str | None]] = {
@@ -109,125 +106,6 @@ def thinned(cells: NDArray[np.intp], most: int) -> NDArray[np.intp]:
         share = max(min(len(rows), fewest), int(len(rows) * most / n))
         kept.append(rng.choice(rows, share, replace=False))
     return np.sort(np.concatenate(kept))
-
-
-@dataclass(frozen=True, eq=False)
-class ComparedModel:
-    """One model of a comparison."""
-
-    estimator: Any  #: Fitted on all training rows.
-    settings: dict[str, Any]  #: What its search chose; the parameters of one without a search.
-    cross_validated: float | None  #: Worst group by its search; None without a search.
-    report: GroupReport  #: Scores of the groups on rows that were not trained on.
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """A model compared with plain and balanced ones; made by :func:`compare_models`.
-
-    ``str(comparison)`` is the verdict and a table of all groups and models.
-    """
-
-    models: Mapping[str, ComparedModel]  #: The comparison models by name, then the model itself.
-    best: str  #: The best alternative by the cross-validated score on the training rows.
-    change: PairedReport  #: From the best alternative to the model, on the same rows.
-    from_plain: Mapping[str, PairedReport]  #: From "plain" to the best alternative and the model.
-    scored_on: str  #: Which rows were scored: "test" or "folds".
-
-    @property
-    def name(self) -> str:
-        """Name of the model that is compared with the others."""
-        return list(self.models)[-1]
-
-    @property
-    def reports(self) -> dict[str, GroupReport]:
-        """Scores of each model."""
-        return {name: model.report for name, model in self.models.items()}
-
-    @property
-    def answer(self) -> str:
-        """Whether the model "helps", "hurts" or makes "no difference", against `best`."""
-        return {1: "helps", 0: "no difference", -1: "hurts"}[_better(self.change)]
-
-    @property
-    def verdict(self) -> str:
-        """What to do, by the rule in the notes of :func:`compare_models`."""
-        if self.answer == "helps":
-            return "use it"
-        balanced = self.best != "plain" and _better(self.from_plain[self.best]) > 0
-        if balanced or (self.best != "plain" and self.answer == "hurts"):
-            return "use balanced weights instead"
-        worse = self.answer == "hurts" or _better(self.from_plain[self.name]) < 0
-        return "do not use it" if worse else "no clear difference"
-
-    @property
-    def headline(self) -> str:
-        """The verdict and its main reason, in a sentence."""
-        found = self.change
-        what = "accuracy" if found.metric == "accuracy" else "error"
-        return (
-            f"{self.verdict.capitalize()}: the {what} of the worst group is "
-            f"{_score(found.worst.before, found)} with the {self.best} model and "
-            f"{_score(found.worst.after, found)} with {self._own}"
-            f" ({_difference(found.worst, found)})."
-        )
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The change of the average, the groups that lost, and what balanced weights do."""
-        found = self.change
-        average = f"{_score(found.average.before, found)} to {_score(found.average.after, found)}"
-        lines = [
-            f"Average over all rows, {self.best} to {self._own}: {average} "
-            f"({_difference(found.average, found)}).",
-            _lost(found, self.best),
-        ]
-        if self.best != "plain":
-            weights = self.from_plain[self.best].worst
-            lines.append(
-                f"Balanced weights alone change the worst group from "
-                f"{_score(weights.before, found)} to {_score(weights.after, found)} "
-                f"({_difference(weights, found)})."
-            )
-        return tuple(lines)
-
-    @property
-    def _own(self) -> str:
-        return "this model" if self.name == "model" else self.name
-
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers and strings in nested dicts and lists, ready for JSON."""
-        names = ("verdict", "answer", "headline", "sentences", "scored_on", "best")
-        record = {name: getattr(self, name) for name in names} | {
-            "models": {
-                name: {
-                    "settings": model.settings,
-                    "cross_validated": model.cross_validated,
-                    "report": model.report.to_dict(),
-                }
-                for name, model in self.models.items()
-            },
-            "change": self.change.to_dict(),
-            "from_plain": {name: found.to_dict() for name, found in self.from_plain.items()},
-        }
-        return json.loads(json.dumps(record, default=_plain))
-
-    def __str__(self) -> str:
-        """The headline, a table of all models, and the sentences."""
-        return "\n".join(self.lines())
-
-    def lines(self, width: int = 10_000) -> list[str]:
-        """The same as lines, with sentences no wider than given."""
-        reports = list(self.reports.values())
-        rows: list[list[Any]] = [[reports[0].metric, "n", *self.models]]
-        rows.append(["worst group", "", *(f"{r.worst:.4f}" for r in reports)])
-        rows.append(["average", reports[0].n, *(f"{r.average:.4f}" for r in reports)])
-        for i, g in enumerate(reports[0].groups):
-            group = g.environment if g.label is None else f"{g.label}, {g.environment}"
-            rows.append([group, g.n, *(f"{r.groups[i].value:.4f}" for r in reports)])
-        table = aligned(rows, "<" + ">" * (len(reports) + 1))
-        said = (line for text in self.sentences for line in wrap(text, width))
-        return [*wrap(self.headline, width), "", *table, "", *said]
 
 
 def compare_models(
@@ -321,11 +199,12 @@ def compare_models(
     if name in alternatives:
         raise ValueError(f"name must differ from {', '.join(alternatives)}; got {name!r}")
     given = kind() if model is None else model
-    how: dict[str, Any] = {"metric": metric_of_task, "cv": cv, "random_state": random_state}
-    fitted = {key: _fitted(each, rows, **how) for key, each in alternatives.items()}
-    fitted[name] = given if _is_fitted(given) else _fitted(given, rows, **how)
+    fitted = {key: _fitted(each, rows, cv, random_state) for key, each in alternatives.items()}
+    fitted[name] = given if _is_fitted(given) else _fitted(given, rows, cv, random_state)
     if test is None:
-        scored, predicted = _held_out({**alternatives, name: given}, rows, **how)
+        folds = rows.folds(cv, metric_of_task, random_state)
+        models = {**alternatives, name: given}
+        scored, predicted = _held_out(models, rows, folds, cv, random_state)
     else:
         scored = LabelledRows.of(test)
         predicted = {key: each.predict(scored.X) for key, each in fitted.items()}
@@ -372,23 +251,22 @@ def _is_fitted(model: Any) -> bool:
     return True
 
 
-def _fitted(model: Any, rows: LabelledRows, *, metric: str, cv: int, random_state: int) -> Any:
+def _fitted(model: Any, rows: LabelledRows, cv: int, random_state: int) -> Any:
     """A clone fitted on some rows; searches without a splitter of their own share the folds."""
-    twin = clone(model)
-    given: Any = getattr(twin, "cv", None)
-    if isinstance(twin, Search) and not hasattr(given, "split"):
-        own = isinstance(given, Integral) and given != type(twin)().cv
-        twin.cv = rows.folds(int(given) if own else cv, metric, random_state)
+    twin, given = clone(model), {}
+    if isinstance(twin, Search) and not hasattr(twin.cv, "split"):
+        given = {"cv": twin.cv, "random_state": twin.random_state}
+        own = isinstance(twin.cv, Integral) and twin.cv != type(twin)().cv
+        twin.set_params(cv=twin.cv if own else cv, random_state=random_state)
     known = {"environments": rows.environments, "clusters": rows.clusters}
     twin.fit(rows.X, rows.y, **{k: v for k, v in known.items() if has_fit_parameter(twin, k)})
-    return twin.set_params(cv=given) if isinstance(twin, Search) else twin
+    return twin.set_params(**given)
 
 
 def _held_out(
-    models: Mapping[str, Any], rows: LabelledRows, *, metric: str, cv: int, random_state: int
+    models: Mapping[str, Any], rows: LabelledRows, folds: list[Fold], cv: int, random_state: int
 ) -> tuple[LabelledRows, dict[str, NDArray]]:
     """The rows that folds hold out, and the predictions of models fitted without them."""
-    folds = rows.folds(cv, metric, random_state)
     tested = np.concatenate([test for _, test in folds])
     order = np.argsort(tested, kind="stable")
     found: dict[str, list[NDArray]] = {name: [] for name in models}
@@ -397,50 +275,7 @@ def _held_out(
         for train, test in folds:
             part, held_out = rows.take(train), rows.take(test)
             for name, model in models.items():
-                twin = _fitted(model, part, metric=metric, cv=cv, random_state=random_state)
+                twin = _fitted(model, part, cv, random_state)
                 found[name].append(twin.predict(held_out.X))
     predicted = {name: np.concatenate(each)[order] for name, each in found.items()}
     return rows.take(tested[order]), predicted
-
-
-def _better(found: PairedReport) -> int:
-    """1 if the second model is clearly better, -1 if it is clearly worse, 0 if neither."""
-    sign = 1 if found.metric == "accuracy" else -1
-    for change, against in ((found.worst, 0.0), (found.average, sign * found.worst.difference)):
-        low, high = sorted((sign * change.low, sign * change.high))
-        if low > 0 and against >= 0:
-            return 1
-        if high < 0 and against <= 0:
-            return -1
-    return 0
-
-
-def _plain(value: Any) -> Any:
-    """A number of NumPy as Python's, anything else as text."""
-    return value.item() if isinstance(value, np.generic) else str(value)
-
-
-def _score(value: float, found: PairedReport) -> str:
-    return f"{value:.1%}" if found.metric == "accuracy" else f"{value:.3g}"
-
-
-def _difference(change: Any, found: PairedReport) -> str:
-    """A difference with its interval, in points for accuracies."""
-    factor, form = (100, "+.1f") if found.metric == "accuracy" else (1, "+.3g")
-    value, low, high = (f"{factor * v:{form}}" for v in (change.difference, *change[2:]))
-    unit = " points" if found.metric == "accuracy" else ""
-    return f"{value}{unit}, {100 * found.level:g}% interval {low} to {high}"
-
-
-def _lost(found: PairedReport, best: str) -> str:
-    """The groups that lost more rows than chance explains, allowing for their number."""
-    lost = [g for g in found.groups if g.lost > g.gained and g.p_value * len(found.groups) < 0.05]
-    names = [
-        f"{g.environment if g.label is None else f'{g.label} in {g.environment}'} "
-        f"({_score(g.before, found)} to {_score(g.after, found)})"
-        for g in lost[:5]
-    ]
-    more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
-    if not names:
-        return f"No group loses more than chance explains, compared with the {best} model."
-    return f"Groups that lose, compared with the {best} model: {', '.join(names)}{more}."

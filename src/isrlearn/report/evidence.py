@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from isrlearn.estimators.compare import Comparison, LabelledRows, compare_models
+from isrlearn.estimators.compare import LabelledRows, compare_models
+from isrlearn.estimators.verdict import Comparison
 from isrlearn.metrics import GroupReport, group_report
 
 #: Which rows were scored: those of a "test" table, those of the "validation" table that chose the
