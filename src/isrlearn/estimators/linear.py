@@ -36,7 +36,7 @@ def check_precision(estimator: Any, coef: NDArray, intercept: NDArray, dtype: An
     """Raise if ``x @ coef.T + intercept`` in this precision differs from the estimator's scores.
 
     Far from the origin large terms cancel; a hundredth of a logit, or of the target's standard
-    deviation (as far as the moments tell it), may be lost.
+    deviation (as far as the moments show it), may be lost.
     """
     terms = np.abs(coef) @ np.abs(estimator.eraser_.center) + np.abs(intercept)
     lost, size = float(np.finfo(dtype).eps * np.max(terms)), 1.0

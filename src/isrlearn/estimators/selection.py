@@ -61,7 +61,7 @@ def counts(value: Any, most: int) -> list:
 
 
 def is_cautious(point: dict) -> bool:
-    """Whether a setting removes everything that was found to shift, and weighs classes alike."""
+    """Whether a setting removes all that was found to shift, and gives classes equal weight."""
     removes = point.get("scale", 0.0) == 0 and point.get("n_spurious", "auto") != 0
     return removes and point.get("weights") is not None
 

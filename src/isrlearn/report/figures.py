@@ -91,7 +91,7 @@ def headline(found: Evidence) -> str:
 
 
 def setting_text(settings: dict[str, Any], penalty: str) -> str:
-    """The settings of a model that tell it from others, in a few words."""
+    """The settings that distinguish a model from the others, in a few words."""
     names = [penalty, "weights", *(("method", "n_spurious") if settings.get("scale") != 1 else ())]
     values = {name: settings[name] for name in names if name in settings}
     return ", ".join(f"{name}={name_of(value, 30)}" for name, value in values.items())

@@ -52,7 +52,7 @@ class Report:
     samples : dict or None
         The figure of the samples along the first spurious and the first invariant direction.
     diagnosis : Diagnosis or str
-        Of the training rows, or the reason why there is none.
+        The diagnosis of the training rows, or the reason why there is none.
     sources : dict of str
         Where things came from: "train", "label", "environment", "scored", "command", ...
 
