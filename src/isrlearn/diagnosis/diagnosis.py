@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import textwrap
 import warnings
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from inspect import signature
 from typing import Any
@@ -24,6 +22,7 @@ from isrlearn.diagnosis.shifts import (
     target_shift,
 )
 from isrlearn.diagnosis.stability import Stability, subspace_stability
+from isrlearn.diagnosis.text import answers, cell_table, findings, wrapped
 from isrlearn.estimators import (
     Comparison,
     ISRClassifier,
@@ -35,7 +34,6 @@ from isrlearn.estimators import (
 from isrlearn.estimators.compare import LabelledRows, task_of
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
-from isrlearn.metrics.groups import aligned
 
 #: Most rows, and most values, that models are compared on; of more rows a sample is compared.
 _MOST_ROWS, _MOST_VALUES, _ENOUGH_ROWS = 20_000, 1_500_000, 5_000
@@ -43,8 +41,6 @@ _MOST_ROWS, _MOST_VALUES, _ENOUGH_ROWS = 20_000, 1_500_000, 5_000
 _N_FOLDS = 3
 #: Spread, as a share of the mean, that rounding can explain.
 _ROUNDING = 1e-12
-#: Environments up to which every cell is shown.
-_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -134,12 +130,12 @@ class Diagnosis:
     @property
     def findings(self) -> tuple[str, ...]:
         """What a user should know about the data, in sentences."""
-        return tuple(_findings(self))
+        return tuple(findings(self))
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
         """The questions that could be answered, each with its answer in words."""
-        return tuple(_answers(self))
+        return tuple(answers(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON; NaN becomes None."""
@@ -160,14 +156,14 @@ class Diagnosis:
             f"{len(self.cells.environments)} environments",
             f"({self.task}; tests at level {self.level:g})",
             "",
-            *_wrapped(self.recommendation.summary),
-            *(line for text in self.findings for line in _wrapped(text, "- ")),
+            *wrapped(self.recommendation.summary),
+            *(line for text in self.findings for line in wrapped(text, "- ")),
             "",
-            *_cells(self.cells),
+            *cell_table(self.cells),
             "",
         ]
         for question, answer in self.answers:
-            lines += _wrapped(answer, f"{question:<28}")
+            lines += wrapped(answer, f"{question:<28}")
         if self.comparison is not None:
             sampled = f", on {self.n_compared:,} rows" if self.n_compared < self.n_samples else ""
             lines += ["", f"By cross-validation{sampled}", *self.comparison.lines(96)]
@@ -323,97 +319,3 @@ def _unseen(comparison: Comparison, rows: LabelledRows) -> dict[str, float] | No
             return None  # fewer than three environments, or a class in only one of them
         found[name] = abs(search.best_score_)
     return found
-
-
-def _findings(d: Diagnosis) -> Iterator[str]:
-    """What limits the answer, in sentences."""
-    cells, m, s, t = d.cells, d.means, d.stability, d.target
-    if m is None:
-        yield (
-            "No class has rows in two environments, so the effects of class and environment "
-            "cannot be separated. Collect rows of one class in a second environment."
-        )
-    if cells.empty:
-        names = [f"class {c.label!r} in {c.environment!r}" for c in cells.empty]
-        yield f"Cells without rows: {_listed(names)}."
-        if d.has_gap and d.comparison is not None:
-            yield (
-                "ISR is expected to help in these cells, which balanced weights cannot do; no row "
-                f"of them can be scored here. In the other groups: {d.comparison.answer}."
-            )
-    if cells.small:
-        yield f"Cells of fewer than ten rows: {_listed([str(c) for c in cells.small])}."
-    if m is not None and m.limited:
-        yield (
-            f"Means of {len(cells.environments)} environments cannot show more dimensions: there "
-            "may be others, which would not be removed."
-        )
-    if s is not None and not s.stable:
-        more = f"About {s.more_rows:.1f}" if s.more_rows < 1000 else "Thousands of"
-        yield (
-            f"The subspace is uncertain: in data drawn again it would rotate by {s.median[0]:.0f} "
-            f"degrees. {more} times as many rows in each cell would bring that below 30."
-        )
-    if t is not None and t.shifted:
-        yield (
-            f"The target itself shifts between environments, by up to {t.effect:.2f} standard "
-            f"deviations (p = {t.p_value:.2g}). ISR for regression assumes that it does not."
-        )
-
-
-def _answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
-    """Every question that has an answer, with the answer."""
-    if d.means is None:
-        yield "Can anything be compared?", "no: no class has rows in two environments"
-        return
-    for question, shift, largest in (
-        ("Do means shift?", d.means, "largest {:.2f} sd"),
-        ("Do covariances differ?", d.covariances, "variances by a factor of up to {:.2f}"),
-        ("Does the target shift?", d.target, "largest {:.2f} sd"),
-    ):
-        if shift is None:
-            continue
-        if shift.p_value is None:
-            yield question, f"unknown: {shift.note}"
-            continue
-        p = "< 1e-16" if shift.p_value < 1e-16 else f"= {shift.p_value:.2g}"
-        text = f"{'yes' if shift.shifted else 'no'}, p {p}"
-        if shift.shifted and shift.largest is not None:
-            k, a, b = shift.largest
-            where = f"{'' if k is None else f'class {k!r}, '}{a!r} against {b!r}"
-            text += f"; along {shift.n_dimensions} of {shift.n_coordinates} dimensions; "
-            text += f"{largest.format(shift.effect)} ({where})"
-        yield question, text
-    s = d.stability
-    if s is not None:
-        angles = f"largest angle {s.median[0]:.1f}°, 95 % of draws {s.low[0]:.1f}° to"
-        yield "Is the subspace stable?", f"{'yes' if s.stable else 'no'}: {angles} {s.high[0]:.1f}°"
-    if d.unseen is not None:
-        scores = ", ".join(f"{value:.3f} with {name}" for name, value in d.unseen.items())
-        score = "accuracy" if d.task == "classification" else "error"
-        yield "In an unseen environment?", f"{score} {scores} (environments left out in turn)"
-
-
-def _cells(cells: CellCounts) -> list[str]:
-    """The counts as a table, or their range where there are too many."""
-    unknown = sum(cells.unlabelled)
-    if len(cells.environments) > _MOST_SHOWN:
-        counts = sorted(n for row in cells.count for n in row)
-        middle = counts[len(counts) // 2]
-        note = f", {unknown:,} more without an environment" if unknown else ""
-        return [f"Rows per cell: {counts[0]:,} to {counts[-1]:,}, median {middle:,}{note}"]
-    rows = [["rows", *map(str, cells.environments), *["(unknown)"] * bool(unknown)]]
-    for k, row, rest in zip(cells.classes, cells.count, cells.unlabelled, strict=True):
-        name = "all" if k is None else f"class {k}"
-        rows.append([name, *(f"{n:,}" for n in row), *[f"{rest:,}"] * bool(unknown)])
-    return aligned(rows, "<" + ">" * len(rows[0]))
-
-
-def _wrapped(text: str, label: str = "") -> list[str]:
-    """Lines of text to the right of a label."""
-    return textwrap.wrap(text, 96, initial_indent=label, subsequent_indent=" " * len(label))
-
-
-def _listed(names: list[str]) -> str:
-    """The first three names, and the number of the others."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
