@@ -7,19 +7,22 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import check_estimator
 
-from isrlearn.paper import rivals
+from isrlearn.paper import projections, rivals
+from isrlearn.paper.projections import DAREClassifier, LEACEClassifier, SPLINCEClassifier
 from isrlearn.paper.rivals import (
     AnchorClassifier,
     CRMClassifier,
-    DAREClassifier,
     EnvironmentMeansClassifier,
-    LEACEClassifier,
-    SPLINCEClassifier,
     SubsampledLogistic,
     WeightedLogistic,
 )
 
-ALL = [getattr(rivals, name)() for name in rivals.__all__ if name[0].isupper()]
+ALL = [
+    getattr(module, name)()
+    for module in (rivals, projections)
+    for name in module.__all__
+    if name[0].isupper()
+]
 
 
 def _cells(count, seed=0, d=6):
@@ -56,11 +59,11 @@ def test_leace_leaves_no_linear_information(condition):
     clf = LEACEClassifier(condition=condition)
     cells = rivals.Cells.of(y, environments)
     used = np.ones(len(y), bool) if condition != "complete" else cells.k == 1
-    Z = rivals._centred(X, cells.k if condition == "class" else np.zeros_like(cells.k))
+    Z = projections._centred(X, cells.k if condition == "class" else np.zeros_like(cells.k))
     P = clf._kept(X, cells)
     place = (cells.e[used] == 0).astype(float)
     if condition == "class":
-        place = rivals._centred(place[:, None], cells.k)[:, 0]
+        place = projections._centred(place[:, None], cells.k)[:, 0]
     covariance = (Z[used] @ P.T).T @ (place - place.mean())
     np.testing.assert_allclose(covariance / used.sum(), 0, atol=1e-12)
     r2 = LinearRegression().fit(Z[used] @ P.T, place).score(Z[used] @ P.T, place)
@@ -84,7 +87,7 @@ def test_splince_keeps_the_covariance_with_the_label():
     X, y, environments = _cells(SKEWED)
     cells = rivals.Cells.of(y, environments)
     P, one = SPLINCEClassifier()._kept(X, cells), np.zeros(len(y), dtype=int)
-    label, place = (rivals._cross(X, np.eye(2)[codes], one) for codes in (cells.k, cells.e))
+    label, place = (projections._cross(X, np.eye(2)[codes], one) for codes in (cells.k, cells.e))
     np.testing.assert_allclose(P @ label, label, atol=1e-12)
     np.testing.assert_allclose(P @ place, 0, atol=1e-12)
     np.testing.assert_allclose(P @ P, P, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Rivals of ISR as scikit-learn estimators: weights, subsamples, erasure, adjustment, energies."""
+"""Rivals of ISR as scikit-learn estimators: weights, subsamples, anchors, energies, means."""
 
 from __future__ import annotations
 
@@ -20,17 +20,14 @@ from isrlearn.core.labels import MISSING, Cells, encode
 __all__ = [
     "AnchorClassifier",
     "CRMClassifier",
-    "DAREClassifier",
     "EnvironmentMeansClassifier",
-    "LEACEClassifier",
-    "SPLINCEClassifier",
     "SubsampledLogistic",
     "WeightedLogistic",
     "known_or_inferred",
 ]
 
 #: Relative size below which a direction of a covariance holds rounding errors.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 
 def known_or_inferred(X: NDArray, y: NDArray, environments: Any, seed: int = 0) -> NDArray:
@@ -102,7 +99,7 @@ class Rival(ClassifierMixin, BaseEstimator):
         Z, rotation = scaler.transform(X), None
         if X.shape[1] > len(X):
             values, U = linalg.eigh(Z @ Z.T)  # cheaper than the singular values of wide rows
-            kept = values > _ROUNDING * max(values[-1], 1e-300)
+            kept = values > ROUNDING * max(values[-1], 1e-300)
             rotation = (U[:, kept] / np.sqrt(values[kept])).T @ Z
             Z = Z @ rotation.T
         coef, intercept = self._solve(Z, cells)
@@ -130,7 +127,7 @@ class Rival(ClassifierMixin, BaseEstimator):
         return self.classes_[codes]
 
 
-def _logistic(Z: NDArray, k: NDArray, C: float, weight: NDArray | None = None) -> Any:
+def logistic(Z: NDArray, k: NDArray, C: float, weight: NDArray | None = None) -> Any:
     """Coefficients and intercepts of a penalised logistic regression."""
     model = LogisticRegression(C=C, max_iter=1000).fit(Z, k, sample_weight=weight)
     return model.coef_, model.intercept_
@@ -151,7 +148,7 @@ class WeightedLogistic(Rival):
         self.weights = weights
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
-        return _logistic(Z, cells.k, self.C, row_weights(cells, self.weights))
+        return logistic(Z, cells.k, self.C, row_weights(cells, self.weights))
 
 
 class SubsampledLogistic(Rival):
@@ -181,117 +178,9 @@ class SubsampledLogistic(Rival):
         heads = []
         for _ in range(self.n_subsamples):
             rows = np.concatenate([rng.choice(each, least, replace=False) for each in members])
-            heads.append(_logistic(Z[rows], cells.k[rows], self.C))
+            heads.append(logistic(Z[rows], cells.k[rows], self.C))
         coef, intercept = zip(*heads, strict=True)
         return np.mean(coef, axis=0), np.mean(intercept, axis=0)
-
-
-class LEACEClassifier(Rival):
-    r"""Logistic regression after least-squares concept erasure (Belrose et al., 2023).
-
-    The features lose all linear information about the environment:
-    :math:`x - W^+ U U^\top W (x - \mu)`, with W a whitening and U a basis of
-    :math:`W \Sigma_{xz}`.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    weights : {"class", "group"}, optional, default="class"
-    condition : {None, "class", "complete"}, default=None
-        Covariances of all rows; of rows centred in their class; or of the one class that was seen
-        in most environments. Not in the paper: it compares a class with itself.
-    """
-
-    def __init__(
-        self, C: float = 1.0, weights: str | None = "class", condition: str | None = None
-    ) -> None:
-        self.C = C
-        self.weights = weights
-        self.condition = condition
-
-    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
-        P = self._kept(Z, cells)
-        coef, intercept = _logistic(Z @ P.T, cells.k, self.C, row_weights(cells, self.weights))
-        return coef @ P, intercept
-
-    def _kept(self, Z: NDArray, cells: Cells) -> NDArray[np.float64]:
-        """The projection (d, d) of centred features that is left after erasure."""
-        used, k = np.ones(len(Z), dtype=bool), np.zeros(len(Z), dtype=int)
-        if self.condition == "complete":
-            count = cells.count()
-            order = np.lexsort([count.sum(axis=1), np.count_nonzero(count, axis=1)])
-            used = cells.k == order[-1]
-        elif self.condition == "class":
-            k = cells.k
-        known = used & (cells.e != MISSING)
-        W, inverse = _whitening(_centred(Z[used], k[used]))
-        U = _basis(W @ _cross(Z[known], _one_hot(cells.e[known]), k[known]))
-        return np.eye(Z.shape[1]) - inverse @ U @ U.T @ W
-
-
-class SPLINCEClassifier(LEACEClassifier):
-    r"""Logistic regression after erasure that keeps the covariance with the label.
-
-    Holstege, Ravfogel and Wouters (2025): the oblique projection whose kernel is
-    :math:`\Sigma_{xz}` and whose range contains :math:`\Sigma_{xy}`. Directions that both share
-    are erased.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    weights : {"class", "group"}, optional, default="class"
-    """
-
-    def __init__(self, C: float = 1.0, weights: str | None = "class") -> None:
-        super().__init__(C, weights)
-
-    def _kept(self, Z: NDArray, cells: Cells) -> NDArray[np.float64]:
-        known, one = cells.e != MISSING, np.zeros(len(Z), dtype=int)
-        W, inverse = _whitening(_centred(Z, one))
-        A = _basis(W @ _cross(Z[known], _one_hot(cells.e[known]), one[known]))
-        B = _basis(W @ _cross(Z, _one_hot(cells.k), one))
-        # The part of A outside B: it vanishes on B and on what is orthogonal to both.
-        M = A - B @ (B.T @ A)
-        erased = A @ np.linalg.pinv(M.T @ A, rcond=1e-6) @ M.T
-        return np.eye(Z.shape[1]) - inverse @ erased @ W
-
-
-class DAREClassifier(Rival):
-    r"""Domain-adjusted regression (Rosenfeld, Ravikumar and Risteski, 2022).
-
-    Every environment is whitened by its own covariance, and coefficients vanish on the whitened
-    means of all environments. New rows are whitened by the average of the environments'
-    :math:`\Sigma_e^{-1/2}`. Departure from the paper: classes weigh alike and there is an
-    intercept, because classes may have different sizes.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    shrinkage : float, default=0.1
-        Weight of the identity in each covariance of the standardised features.
-    """
-
-    _infers = True
-
-    def __init__(self, C: float = 1.0, shrinkage: float = 0.1) -> None:
-        self.C = C
-        self.shrinkage = shrinkage
-
-    def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
-        roots, means = [], []
-        adjusted = np.empty_like(Z)
-        for e in range(len(cells.environments)):
-            rows = cells.e == e
-            S = np.cov(Z[rows].T, bias=True).reshape(Z.shape[1], -1)
-            values, vectors = linalg.eigh((1 - self.shrinkage) * S)
-            root = vectors / np.sqrt(np.maximum(values, 0) + self.shrinkage) @ vectors.T
-            adjusted[rows] = Z[rows] @ root
-            roots.append(root)
-            means.append(adjusted[rows].mean(axis=0))
-        Q = _basis(np.transpose(means))
-        P = np.eye(Z.shape[1]) - Q @ Q.T
-        coef, intercept = _logistic(adjusted @ P, cells.k, self.C, row_weights(cells, "class"))
-        return coef @ P @ np.mean(roots, axis=0), intercept
 
 
 class AnchorClassifier(Rival):
@@ -316,12 +205,12 @@ class AnchorClassifier(Rival):
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         weight = row_weights(cells, "class")
-        T = 2.0 * _one_hot(cells.k) - 1
+        T = 2.0 * one_hot(cells.k) - 1
         T = T[:, 1:] if T.shape[1] == 2 else T
         both = np.hstack([Z, T])
         centre = np.average(both, axis=0, weights=weight)
         both = both - centre
-        A = _one_hot(cells.e)
+        A = one_hot(cells.e)
         mean = (A.T @ (weight[:, None] * both)) / (A.T @ weight)[:, None]
         both = np.sqrt(weight)[:, None] * (both + (np.sqrt(self.gamma) - 1) * (A @ mean))
         X, Y = np.split(both, [Z.shape[1]], axis=1)
@@ -367,7 +256,7 @@ class CRMClassifier(Rival):
             value = (total - logits[rows, target]).sum() + 0.5 / self.C * (V**2).sum()
             residual = np.exp(logits - total[:, None])
             residual[rows, target] -= 1
-            by_part = np.hstack([residual @ _one_hot(classes, K), residual @ _one_hot(places, E)])
+            by_part = np.hstack([residual @ one_hot(classes, K), residual @ one_hot(places, E)])
             gradient = by_part.T @ Z + V / self.C
             return value / n, np.concatenate([gradient.ravel(), residual.sum(axis=0)]) / n
 
@@ -409,11 +298,9 @@ class EnvironmentMeansClassifier(WeightedLogistic):
     _infers = True
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
-        A = _one_hot(cells.e)
+        A = one_hot(cells.e)
         means = (A.T @ Z) / A.sum(axis=0)[:, None]
-        coef, intercept = _logistic(
-            Z - A @ means, cells.k, self.C, row_weights(cells, self.weights)
-        )
+        coef, intercept = logistic(Z - A @ means, cells.k, self.C, row_weights(cells, self.weights))
         self.adjustments_ = -means @ coef.T  # (E, 1 or K), added to the scores
         return coef, intercept
 
@@ -431,31 +318,6 @@ class EnvironmentMeansClassifier(WeightedLogistic):
         return self._named(self.decision_function(X, environments))
 
 
-def _one_hot(codes: NDArray, n: int | None = None) -> NDArray[np.float64]:
+def one_hot(codes: NDArray, n: int | None = None) -> NDArray[np.float64]:
     """Indicators (n, values) of integer codes."""
     return np.eye(codes.max() + 1 if n is None else n)[codes]
-
-
-def _centred(Z: NDArray, k: NDArray) -> NDArray:
-    """Rows less the mean of their class."""
-    A = _one_hot(k)
-    return Z - A @ ((A.T @ Z) / np.maximum(A.sum(axis=0), 1)[:, None])
-
-
-def _cross(Z: NDArray, T: NDArray, k: NDArray) -> NDArray:
-    """Covariance (d, m) of features and indicators inside classes."""
-    return _centred(Z, k).T @ _centred(T, k) / max(len(Z), 1)
-
-
-def _whitening(Z: NDArray) -> tuple[NDArray, NDArray]:
-    """Whitening (r, d) of centred rows, and its pseudo-inverse (d, r)."""
-    values, vectors = linalg.eigh(Z.T @ Z / len(Z))
-    kept = values > _ROUNDING * values[-1]
-    values, vectors = np.sqrt(values[kept]), vectors[:, kept]
-    return vectors.T / values[:, None], vectors * values
-
-
-def _basis(A: NDArray) -> NDArray:
-    """Orthonormal basis of the columns' span."""
-    U, s, _ = linalg.svd(A, full_matrices=False)
-    return U[:, s > 1e-6 * max(s[0], 1e-6)] if len(s) else U

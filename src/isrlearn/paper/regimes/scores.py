@@ -22,7 +22,7 @@ from isrlearn import ISRClassifier, ISRClassifierCV
 from isrlearn.core.labels import Cells, is_missing
 from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import worst_group_accuracy
-from isrlearn.paper import rivals
+from isrlearn.paper import projections, rivals
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.regimes.data import DATASETS, REGIMES, Task, tasks
 from isrlearn.paper.tables import csv_text
@@ -59,12 +59,12 @@ METHODS: Mapping[str, Method] = {
     "DFR": Method(DFRClassifier(n_subsamples=10, random_state=0), infers=True),
     "DFR ridge": Method(rivals.SubsampledLogistic(), _C, infers=True),
     "CRM": Method(rivals.CRMClassifier(), _C, infers=True),
-    "LEACE": Method(rivals.LEACEClassifier(), _WEIGHED),
-    "LEACE within classes": Method(rivals.LEACEClassifier(condition="class"), _WEIGHED),
-    "LEACE in complete class": Method(rivals.LEACEClassifier(condition="complete"), _WEIGHED),
-    "SPLINCE": Method(rivals.SPLINCEClassifier(), _WEIGHED),
+    "LEACE": Method(projections.LEACEClassifier(), _WEIGHED),
+    "LEACE within classes": Method(projections.LEACEClassifier(condition="class"), _WEIGHED),
+    "LEACE in complete class": Method(projections.LEACEClassifier(condition="complete"), _WEIGHED),
+    "SPLINCE": Method(projections.SPLINCEClassifier(), _WEIGHED),
     "anchor": Method(rivals.AnchorClassifier(), {**_C, "gamma": [2.0, 10.0, 100.0]}, infers=True),
-    "DARE": Method(rivals.DAREClassifier(), _C, infers=True),
+    "DARE": Method(projections.DAREClassifier(), _C, infers=True),
     "CorrelationRemover": Method(
         rivals.EnvironmentMeansClassifier(), _WEIGHED, infers=True, told=True
     ),
