@@ -435,7 +435,7 @@ def test_before_enough_was_seen_predicting_says_what_is_missing(binary):
         clf.predict(X)
     rows = north & ~zero
     clf.partial_fit(X[rows], y[rows], environments=e[rows])
-    with pytest.raises(ValueError, match=missing + ".*needs at least two; known are .'north'."):
+    with pytest.raises(ValueError, match=missing + ".*needs at least two; known so far: .'north'."):
         clf.predict(X)
     # One class in two environments is enough; each further part changes the answer.
     seen = north.copy()
@@ -784,7 +784,7 @@ def test_rows_cannot_be_added_to_a_fit_that_kept_means_only():
     half = clone(isr).fit(X[:150], y[:150], environments=e[:150])
     assert half.moments_.scatter is None
     before = half.coef_.copy()
-    with pytest.raises(ValueError, match="begin with partial_fit"):
+    with pytest.raises(ValueError, match="start with partial_fit"):
         half.partial_fit(X[150:], y[150:], environments=e[150:])
     np.testing.assert_array_equal(half.coef_, before)  # the fit before is still there
     # The advice helps.

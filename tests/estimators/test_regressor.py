@@ -147,7 +147,7 @@ def test_before_enough_was_seen_predicting_says_so(continuous):
     north = e == "north"
     reg.partial_fit(X[north], y[north], environments=e[north])
     missing = "the rows seen so far are not enough to predict: "
-    with pytest.raises(ValueError, match=missing + ".*needs at least two; known are .'north'."):
+    with pytest.raises(ValueError, match=missing + ".*needs at least two; known so far: .'north'."):
         reg.predict(X)
     south = e == "south"
     reg.partial_fit(X[south], y[south], environments=e[south])

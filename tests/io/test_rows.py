@@ -211,7 +211,7 @@ def test_a_shortened_file_is_an_error(data, tmp_path):
     with pytest.raises(ValueError, match="step of 2"):
         rows[::2]
     pq.write_table(pa.table({"a": X[:100, 0], "b": X[:100, 1]}), tmp_path / "t.parquet")
-    with pytest.raises(TableError, match="fewer rows than it says"):
+    with pytest.raises(TableError, match="fewer rows than its metadata states"):
         rows[0:N]
 
 

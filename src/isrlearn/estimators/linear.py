@@ -104,8 +104,8 @@ class Streaming(check.SparseInput):
         moments = sample.moments("pooled" if keep == "mean" else keep)
         if not first and self.moments_.scatter is None:
             raise ValueError(
-                "the fit before kept means only, and parts need second moments; begin with "
-                "partial_fit instead of fit"
+                "the previous fit kept only means, and partial_fit needs second moments; start "
+                "with partial_fit instead of fit"
             )
         self._fit_moments(settings, moments if first else self.moments_ + moments)
         return self
@@ -134,7 +134,7 @@ class Streaming(check.SparseInput):
             if len(moments.environments) < 2 and not single:
                 names = moments.environments.tolist()
                 raise check.IncompleteDataError(
-                    f"ISR compares environments and needs at least two; known are {names}"
+                    f"ISR compares environments and needs at least two; known so far: {names}"
                 )
             fit(settings, MomentSample(moments, d)).store(self)
         except check.IncompleteDataError as error:

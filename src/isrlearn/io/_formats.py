@@ -195,7 +195,7 @@ def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 1
     if n_bytes > times * size + spare * MEGABYTE:
         raise TableError(
             f"its content would take {n_bytes / MEGABYTE:.0f} MB, but it has only {size} bytes; if "
-            "that is right, save it without compression, for example as .npy"
+            "that is correct, save it without compression, for example as .npy"
         )
 
 
@@ -262,7 +262,7 @@ def _chosen(path: Path, array: Any, wanted: Sequence[str], columns: Sequence[str
 def numbered(prefix: str, n: int) -> tuple[str, ...]:
     """Names for columns without names."""
     if n > _WIDEST:
-        raise TableError(f"there are {n} columns; a table can have {_WIDEST}")
+        raise TableError(f"there are {n} columns; a table can have at most {_WIDEST}")
     return tuple(f"{prefix}{i}" for i in range(n))
 
 
@@ -271,7 +271,7 @@ def check_names(names: Sequence[str]) -> None:
     if not names:
         raise TableError("there are no columns")
     if len(names) > _WIDEST:
-        raise TableError(f"there are {len(names)} columns; a table can have {_WIDEST}")
+        raise TableError(f"there are {len(names)} columns; a table can have at most {_WIDEST}")
     if len(set(names)) < len(names):
         name, n = Counter(names).most_common(1)[0]
         raise TableError(f"{n} columns are named {shown(name)}")

@@ -180,7 +180,7 @@ class ParquetRows(Rows):
             while done < len(out):
                 block = self._rest if len(self._rest) else next(self._blocks, None)
                 if block is None:
-                    raise TableError("it holds fewer rows than it says")
+                    raise TableError("it holds fewer rows than its metadata states")
                 part = out[done : done + len(block)]
                 part[:], self._rest = block[: len(part)], block[len(part) :]
                 done += len(part)

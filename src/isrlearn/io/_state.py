@@ -185,8 +185,8 @@ def _labels(kind: str, values: list[Any], name: str = "labels") -> NDArray:
         return array
     if len(set(values)) < len(values):
         raise ModelFileError(
-            f"{name} holds a text twice, {listed(values)}: NumPy drops NUL characters at the end "
-            "of a text; rename the labels that had them"
+            f"{name} holds the same text twice, {listed(values)}: NumPy drops NUL characters at "
+            "the end of a text; rename the labels that had them"
         )
     try:
         return label_array(values, np.arange(len(values)), name)
