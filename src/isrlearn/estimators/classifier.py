@@ -56,8 +56,9 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         features.
     weights : {"class", "group"}, dict or None, default=None
         Weights of the rows for the head: "class" gives every class the same total weight, "group"
-        every class in every environment (the paper's reweighting; every class has the same total
-        weight where a cell is missing), a dict gives each class its weight.
+        every class in every environment (the paper's reweighting; classes still have the same
+        total weight where cells are missing or environments unknown), a dict gives each class
+        its weight.
     missing_environments : {"raise", "single"}, default="raise"
         What to do when `fit` gets no environments: raise an error, or treat all rows as one
         environment and remove nothing.
