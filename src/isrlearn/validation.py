@@ -22,10 +22,7 @@ from isrlearn.engine.rows import Rows, SparseRows
 
 #: Types of features that are taken as they are; others are converted to the first.
 FLOATS = [np.float64, np.float32]
-#: Rows that show which feature varies most, and share of rows whose repetition is worth a warning.
-_PROBED, _REPEATED = 200, 0.01
 _READ: dict[str, Any] = {"dtype": FLOATS, "accept_sparse": "csr"}
-
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -184,13 +181,13 @@ def check_rows(
     if issparse(X):
         X = SparseRows(X)
     if target == "classes":
-        missing = np.flatnonzero(is_missing(y))
-        if y.dtype.kind == "O" and len(missing):
-            raise ValueError(
-                f"the class of row {missing[0]} is missing ({len(missing)} in all); only "
-                "environments may be unknown: leave these rows out"
-            )
         if y.dtype.kind == "O":
+            missing = np.flatnonzero(is_missing(y))
+            if len(missing):
+                raise ValueError(
+                    f"the class of row {missing[0]} is missing ({len(missing)} in all); only "
+                    "environments may be unknown: leave these rows out"
+                )
             encode(y)  # raises where classes cannot be sorted
         check_classification_targets(y)
     e = check_environments(environments, len(X), estimator.missing_environments)
@@ -284,22 +281,6 @@ def check_clusters(clusters: ArrayLike, n: int) -> NDArray:
     return array
 
 
-def n_repeated(X: NDArray) -> int:
-    """Number of rows that repeat another row exactly; 0 where features are discrete.
-
-    Rows of discrete features may agree by chance. Those of a feature that takes a different value
-    in nearly every other row do not.
-    """
-    some = np.sort(X[:: max(1, len(X) // _PROBED)], axis=0)
-    feature = X[:, np.count_nonzero(np.diff(some, axis=0), axis=0).argmax()]
-    order = np.argsort(feature, kind="stable")
-    tied = np.flatnonzero(np.diff(feature[order]) == 0)
-    if len(tied) < _REPEATED * len(X):
-        return 0
-    same = int((X[order[tied]] == X[order[tied + 1]]).all(axis=1).sum())
-    return same if len(tied) - same < _REPEATED * (len(X) - same) else 0
-
-
 def check_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray:
     """Sample weights as floats."""
     if isinstance(sample_weight, str):
@@ -351,34 +332,6 @@ def check_cells(moments: Moments, *, second_order: bool = False) -> None:
         f"{_show(moments.classes[k])} has {rows}. Add rows of one class from another environment"
         f"{', or merge environments of few rows' * bool(merge)}."
     )
-
-
-def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[NDArray, NDArray]:
-    """Coefficients and intercepts given by the user, in scikit-learn's shapes.
-
-    Classification has (1, d) for two classes (two rows, as in a network with two logits, are
-    replaced by their difference) and (K, d) for more; regression, ``n_classes=None``, has (d,).
-    """
-    if not isinstance(head, tuple) or len(head) != 2:
-        raise ValueError(f"head must be a pair (coef, intercept); got {head!r}")
-    coef = np.atleast_2d(np.asarray(head[0], dtype=float))
-    intercept = np.atleast_1d(np.asarray(head[1], dtype=float))
-    allowed = {1} if n_classes is None else {1, 2} if n_classes == 2 else {n_classes}
-    if coef.ndim != 2 or coef.shape[1] != n_features or coef.shape[0] not in allowed:
-        rows = " or ".join(str(r) for r in sorted(allowed))
-        raise ValueError(
-            f"head's coef has shape {np.shape(head[0])}; expected {rows} row(s) of "
-            f"{n_features} features"
-        )
-    if intercept.shape != (coef.shape[0],):
-        raise ValueError(
-            f"head's intercept has shape {np.shape(head[1])}; expected ({coef.shape[0]},)"
-        )
-    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
-        raise ValueError("head's coef and intercept must be finite")
-    if n_classes == 2 and coef.shape[0] == 2:
-        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-    return (coef[0], intercept) if n_classes is None else (coef, intercept)
 
 
 def _show(name: object) -> str:

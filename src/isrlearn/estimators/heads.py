@@ -1,4 +1,4 @@
-"""What heads are fitted on, the registry of heads, and heads that are scikit-learn estimators."""
+"""What heads are fitted on, and the registry of heads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import has_fit_parameter
 
 from isrlearn.core.heads import lda_head, ridge_head
 from isrlearn.core.labels import Cells
@@ -32,12 +30,10 @@ from isrlearn.engine import (
     sum_cells,
 )
 
-#: Rows on which a given head is checked to be affine.
-_PROBES = 16
 #: Most rows from which fourth moments are estimated.
 _MOST_ROWS = 20_000
-#: Share of the largest deviation below which a direction holds rounding errors.
-_ROUNDING = 1e-6
+#: Rows that show which feature varies most, and share of rows whose repetition is worth a warning.
+_PROBED, _REPEATED = 200, 0.01
 
 Weights = tuple[NDArray, NDArray] | None
 
@@ -105,9 +101,7 @@ class Sample:
     def moments(self, keep: str) -> Moments:
         """Moments of the rows, with "mean", "pooled" or "cell" scatters, the target appended."""
         order, pooled = (1 if keep == "mean" else 2), keep == "pooled"
-        return sum_cells(
-            self.X, self.cells, order=order, pooled=pooled, targets=self.target, weight=self.weight
-        )
+        return sum_cells(self.X, self.cells, order, pooled, self.target, self.weight)
 
     def components(self, p: int, moments: Moments) -> NDArray:
         """Leading principal directions (d, p) of the rows."""
@@ -162,6 +156,22 @@ class Sample:
         y = self.cells.classes[self.cells.k] if self.target is None else self.target
         weight = self.weight if weights is None else self.row_weights(weights)
         return coordinates(self.X[:]), y, weight
+
+
+def n_repeated(X: NDArray) -> int:
+    """Number of rows that repeat another row exactly; 0 where features are discrete.
+
+    Rows of discrete features may agree by chance. Those of a feature that takes a different value
+    in nearly every other row do not.
+    """
+    some = np.sort(X[:: max(1, len(X) // _PROBED)], axis=0)
+    feature = X[:, np.count_nonzero(np.diff(some, axis=0), axis=0).argmax()]
+    order = np.argsort(feature, kind="stable")
+    tied = np.flatnonzero(np.diff(feature[order]) == 0)
+    if len(tied) < _REPEATED * len(X):
+        return 0
+    same = int((X[order[tied]] == X[order[tied + 1]]).all(axis=1).sum())
+    return same if len(tied) - same < _REPEATED * (len(X) - same) else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,59 +304,3 @@ def cell_weights(moments: Moments, weights: Any) -> tuple[NDArray, NDArray]:
             )
         by_class = compute_class_weight(weights, classes=moments.classes, y=moments.classes)
     return np.repeat(by_class[:, None], count.shape[1], axis=1), by_class
-
-
-def fit_estimator(head: Any, problem: Problem) -> tuple[NDArray, NDArray]:
-    """Coefficients and intercepts of a fitted clone of a linear scikit-learn estimator."""
-    fitted = clone(head)
-    Z, y, weight = problem.sample.in_memory(problem.coordinates, problem.weights)
-    Z = _without_rounding(Z)
-    if weight is None:
-        fitted.fit(Z, y)
-    elif has_fit_parameter(fitted, "sample_weight"):
-        fitted.fit(Z, y, sample_weight=weight)
-    else:
-        raise ValueError(
-            f"head {type(head).__name__} takes no sample_weight, so rows cannot be weighted: "
-            "leave out sample_weight and weights, or use another head"
-        )
-    if not hasattr(fitted, "coef_") or not hasattr(fitted, "intercept_"):
-        raise ValueError(
-            f"head {type(head).__name__} has no coef_ and intercept_: it must be a linear "
-            "estimator for the removal to be folded into it"
-        )
-    _check_affine(fitted, Z[:_PROBES])
-    regression = problem.sample.target is not None
-    coef = np.ravel(fitted.coef_) if regression else np.atleast_2d(fitted.coef_)
-    return problem.coordinates.fold(coef, np.atleast_1d(fitted.intercept_))
-
-
-def _without_rounding(Z: NDArray) -> NDArray:
-    """The rows with directions that hold nothing but rounding errors set to zero.
-
-    Rounding errors are left of what was erased, and a head without a penalty would magnify them:
-    least squares in scikit-learn before 1.9 takes them for a feature. In float64, because a
-    float32 product has too few digits and would leave as much rounding error again.
-    """
-    wide = Z.astype(np.float64, copy=False)
-    values, vectors = np.linalg.eigh(wide.T @ wide)
-    nothing = vectors[:, values <= _ROUNDING**2 * values.max(initial=0.0)]
-    return wide - (wide @ nothing) @ nothing.T if nothing.size else Z
-
-
-def _check_affine(fitted: Any, Z: NDArray) -> None:
-    """Raise unless coef_ and intercept_ are all there is to the head.
-
-    A head with a log link, or with one-versus-one coefficients, cannot be folded.
-    """
-    scores = getattr(fitted, "decision_function", None if is_classifier(fitted) else fitted.predict)
-    if scores is None:
-        return
-    found = np.ravel(Z @ np.atleast_2d(fitted.coef_).T + fitted.intercept_)
-    expected = np.ravel(scores(Z))
-    close = 1e-3 * np.abs(expected).max(initial=1e-12)  # float32 rows have float32 scores
-    if found.shape != expected.shape or np.abs(found - expected).max(initial=0.0) > close:
-        raise ValueError(
-            f"head {type(fitted).__name__} has a decision function other than "
-            "X @ coef_.T + intercept_: the removal cannot be folded into it. Use a linear one."
-        )

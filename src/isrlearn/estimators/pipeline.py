@@ -25,12 +25,8 @@ from isrlearn.core.whiten import (
     reliable_components,
 )
 from isrlearn.engine import SparseRows
-from isrlearn.estimators.heads import (
-    HEADS,
-    Problem,
-    cell_weights,
-    fit_estimator,
-)
+from isrlearn.estimators.given_heads import check_head, fit_estimator
+from isrlearn.estimators.heads import HEADS, Problem, cell_weights, n_repeated
 from isrlearn.estimators.permutation import permutation_rank
 
 Keep = Literal["mean", "pooled", "cell"]
@@ -177,9 +173,8 @@ class Fitter:
         self.moments = sample.moments("mean" if wide else keep)
         p = first.n_components
         if p == "auto":
-            enough = int(
-                (self.moments.total[0] - np.count_nonzero(self.moments.count)) // ROWS_PER_FEATURE
-            )
+            spare = self.moments.total[0] - np.count_nonzero(self.moments.count)
+            enough = int(spare // ROWS_PER_FEATURE)
             # All features where rows are enough to whiten them, or where so few components would
             # lose the invariant signal. The published algorithms have no default reduction.
             whole = first.variant == "paper" or enough >= self.moments.n_features
@@ -227,7 +222,7 @@ class Fitter:
         coef = intercept = None
         if isinstance(s.head, tuple):
             n_classes = len(self.moments.classes) if METHODS[s.method].uses_classes else None
-            coef, intercept = eraser.fold(*check.check_head(s.head, n_classes, len(center)))
+            coef, intercept = eraser.fold(*check_head(s.head, n_classes, len(center)))
         elif s.head is not None:
             coef, intercept = self._head(s, found)
             if P is not None:
@@ -247,10 +242,10 @@ class Fitter:
             rows = rows.independent(average=not method.second_order)
         X = getattr(rows, "X", None)
         if isinstance(rank, str) and type(X) is np.ndarray and not self.clip:
-            n_repeated = check.n_repeated(X)
-            if n_repeated:
+            repeated = n_repeated(X)
+            if repeated:
                 warnings.warn(
-                    f"{n_repeated} of {len(X)} rows repeat another one, and tests take rows for "
+                    f"{repeated} of {len(X)} rows repeat another one, and tests take rows for "
                     "independent: leave them out, or pass clusters= with one name per original",
                     UserWarning,
                     stacklevel=6,

@@ -1,0 +1,101 @@
+"""Heads that users give: coefficients with intercepts, and linear scikit-learn estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
+
+from isrlearn.estimators.heads import Problem
+
+#: Rows on which a given head is checked to be affine.
+_PROBES = 16
+#: Share of the largest deviation below which a direction holds rounding errors.
+_ROUNDING = 1e-6
+
+
+def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[NDArray, NDArray]:
+    """Coefficients and intercepts given by the user, in scikit-learn's shapes.
+
+    Classification has (1, d) for two classes (two rows, as in a network with two logits, are
+    replaced by their difference) and (K, d) for more; regression, ``n_classes=None``, has (d,).
+    """
+    if not isinstance(head, tuple) or len(head) != 2:
+        raise ValueError(f"head must be a pair (coef, intercept); got {head!r}")
+    coef = np.atleast_2d(np.asarray(head[0], dtype=float))
+    intercept = np.atleast_1d(np.asarray(head[1], dtype=float))
+    allowed = {1} if n_classes is None else {1, 2} if n_classes == 2 else {n_classes}
+    if coef.ndim != 2 or coef.shape[1] != n_features or coef.shape[0] not in allowed:
+        rows = " or ".join(str(r) for r in sorted(allowed))
+        raise ValueError(
+            f"head's coef has shape {np.shape(head[0])}; expected {rows} row(s) of "
+            f"{n_features} features"
+        )
+    if intercept.shape != (coef.shape[0],):
+        raise ValueError(
+            f"head's intercept has shape {np.shape(head[1])}; expected ({coef.shape[0]},)"
+        )
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError("head's coef and intercept must be finite")
+    if n_classes == 2 and coef.shape[0] == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    return (coef[0], intercept) if n_classes is None else (coef, intercept)
+
+
+def fit_estimator(head: Any, problem: Problem) -> tuple[NDArray, NDArray]:
+    """Coefficients and intercepts of a fitted clone of a linear scikit-learn estimator."""
+    fitted = clone(head)
+    Z, y, weight = problem.sample.in_memory(problem.coordinates, problem.weights)
+    Z = _without_rounding(Z)
+    if weight is None:
+        fitted.fit(Z, y)
+    elif has_fit_parameter(fitted, "sample_weight"):
+        fitted.fit(Z, y, sample_weight=weight)
+    else:
+        raise ValueError(
+            f"head {type(head).__name__} takes no sample_weight, so rows cannot be weighted: "
+            "leave out sample_weight and weights, or use another head"
+        )
+    if not hasattr(fitted, "coef_") or not hasattr(fitted, "intercept_"):
+        raise ValueError(
+            f"head {type(head).__name__} has no coef_ and intercept_: it must be a linear "
+            "estimator for the removal to be folded into it"
+        )
+    _check_affine(fitted, Z[:_PROBES])
+    regression = problem.sample.target is not None
+    coef = np.ravel(fitted.coef_) if regression else np.atleast_2d(fitted.coef_)
+    return problem.coordinates.fold(coef, np.atleast_1d(fitted.intercept_))
+
+
+def _without_rounding(Z: NDArray) -> NDArray:
+    """The rows with directions that hold nothing but rounding errors set to zero.
+
+    Rounding errors are left of what was erased, and a head without a penalty would magnify them:
+    least squares in scikit-learn before 1.9 takes them for a feature. In float64, because a
+    float32 product has too few digits and would leave as much rounding error again.
+    """
+    wide = Z.astype(np.float64, copy=False)
+    values, vectors = np.linalg.eigh(wide.T @ wide)
+    nothing = vectors[:, values <= _ROUNDING**2 * values.max(initial=0.0)]
+    return wide - (wide @ nothing) @ nothing.T if nothing.size else Z
+
+
+def _check_affine(fitted: Any, Z: NDArray) -> None:
+    """Raise unless coef_ and intercept_ are all there is to the head.
+
+    A head with a log link, or with one-versus-one coefficients, cannot be folded.
+    """
+    scores = getattr(fitted, "decision_function", None if is_classifier(fitted) else fitted.predict)
+    if scores is None:
+        return
+    found = np.ravel(Z @ np.atleast_2d(fitted.coef_).T + fitted.intercept_)
+    expected = np.ravel(scores(Z))
+    close = 1e-3 * np.abs(expected).max(initial=1e-12)  # float32 rows have float32 scores
+    if found.shape != expected.shape or np.abs(found - expected).max(initial=0.0) > close:
+        raise ValueError(
+            f"head {type(fitted).__name__} has a decision function other than "
+            "X @ coef_.T + intercept_: the removal cannot be folded into it. Use a linear one."
+        )
