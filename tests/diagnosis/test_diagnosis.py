@@ -57,7 +57,7 @@ class TestPrediction:
 
     def test_isr_is_expected_to_help_a_group_that_was_not_collected(self):
         X, y, e = missing_group()
-        test = missing_group(1)
+        test = missing_group(1, n=6000)
         seen = ~((y == 0) & (e == 1))
         found = diagnose(X[seen], y[seen], e[seen], n_bootstrap=0)
         advice = found.recommendation

@@ -219,7 +219,8 @@ def diagnose(
     nothing. ISR compares means, and covariances as well if these are found to differ along more
     dimensions. Where a class was never seen in an environment, and means shift, the prediction is
     "helps": the rows that it is about cannot be scored. Of more than 20,000 rows, or 1.5 million
-    values, a sample is compared.
+    values, a sample is compared; of many features, the principal components that a default fit
+    would use.
 
     Examples
     --------
@@ -267,6 +268,8 @@ def diagnose(
         found = replace(found, target=shift)
     if not compare:
         return found
+    if fitter.components is not None:
+        X = fitter.sample.X  # models would find the same components in every fold
     return _compared(found, LabelledRows.of((X, y, environments), clusters), random_state)
 
 
