@@ -194,7 +194,7 @@ def diagnose(
         Environment of each row; None or NaN where it is unknown.
     clusters : array-like of shape (n_samples,), optional
         What rows have in common, such as their patient or video. Tests count clusters, a cluster
-        is never split between folds, and intervals allow for it.
+        is never split between folds, and intervals account for clusters.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" treats a y of numbers that are not whole as the target of a regression.
     level : float, default=0.01

@@ -145,7 +145,7 @@ def compare_models(
         its search is fitted again without them.
     clusters : array-like of shape (n_samples,), optional
         What rows have in common, such as their patient or video. A cluster is never split between
-        folds, and intervals allow for it.
+        folds, and intervals account for clusters.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is that of the model; without one, numbers that are not whole make a regression.
     metric : {"accuracy", "rmse", "r2"}, optional

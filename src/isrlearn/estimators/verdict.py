@@ -171,6 +171,7 @@ def _lost(found: PairedReport, best: str) -> str:
         for g in lost[:5]
     ]
     more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+    against = f"more than chance explains, compared with the {best} model"
     if not names:
-        return f"No group loses more than chance explains, compared with the {best} model."
-    return f"Groups that lose, compared with the {best} model: {', '.join(names)}{more}."
+        return f"No group loses {against}."
+    return f"Groups that lose {against}: {', '.join(names)}{more}."

@@ -87,7 +87,7 @@ class DAREClassifier(Rival):
 
     Every environment is whitened by its own covariance, and coefficients vanish on the whitened
     means of all environments. New rows are whitened by the average of the environments'
-    :math:`\Sigma_e^{-1/2}`. Departure from the paper: classes weigh alike and there is an
+    :math:`\Sigma_e^{-1/2}`. Departure from the paper: classes have equal weight and there is an
     intercept, because classes may have different sizes.
 
     Parameters

@@ -52,8 +52,8 @@ def known_or_inferred(X: NDArray, y: NDArray, environments: Any, seed: int = 0) 
 def row_weights(cells: Cells, weights: str | None) -> NDArray[np.float64]:
     """Weights with mean 1 that make classes, or also the groups of each class, alike in total.
 
-    The rows of a class whose environment is unknown are a group. Classes weigh alike even if one
-    has fewer groups: a missing cell must not become a prior.
+    The rows of a class whose environment is unknown are a group. Classes have equal weight even if
+    one has fewer groups: a missing cell must not become a prior.
     """
     if weights is None:
         return np.ones(len(cells.k))
@@ -187,7 +187,7 @@ class AnchorClassifier(Rival):
     r"""Anchor regression (Rothenhäusler et al., 2021) of class indicators.
 
     Least squares with a penalty after the part of features and target that environments explain
-    was multiplied by :math:`\sqrt\gamma`; classes weigh alike.
+    was multiplied by :math:`\sqrt\gamma`; classes have equal weight.
 
     Parameters
     ----------
