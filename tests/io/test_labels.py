@@ -176,7 +176,7 @@ def test_labels_that_numpy_cannot_keep_apart_are_refused(tmp_path):
             read_table(tmp_path / "t.npz", label="y")
     clf = ISRClassifier(n_spurious=1).fit(X, k, e)
     clf.classes_ = np.array(["a", "a"])
-    with pytest.raises(ModelFileError, match="a text twice, 'a', 'a'"):
+    with pytest.raises(ModelFileError, match="the same text twice, 'a', 'a'"):
         isrlearn.save(clf, tmp_path / "m.isr")
     assert not (tmp_path / "m.isr").exists()
     names = np.array(["a", "a\0"], dtype=object)

@@ -113,6 +113,11 @@ def test_a_signal_in_a_finaliser_is_not_lost(number, capsys):
             del held
             time.sleep(5)
 
-    with pytest.raises(KeyboardInterrupt):
-        finalised()
+    # As in a new process: a test that ran here before may have left SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            finalised()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capsys.readouterr().err == ""

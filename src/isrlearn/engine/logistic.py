@@ -23,9 +23,10 @@ _BLOCK_BYTES, _COPY_BYTES = 4 << 20, 1 << 28
 #: are computed, and the share of the tolerance that few rows get.
 _MANY_CLASSES, _FEW, _NEAR, _CERTAIN = 32, 1024, 0.03, 1e-3
 #: Steps that L-BFGS remembers, the relative change of the loss that is all rounding error, the
-#: number of steps without a smaller gradient after which it is rounding error too, and the
-#: gradient norm below which a fit counts as converged.
-_MEMORY, _RESOLVED, _IDLE, _CONVERGED = 30, 1e-14, 3, 1e-5
+#: number of steps without a smaller gradient after which it is rounding error too, the curvature,
+#: of about one, below which a change of the gradient is, and the gradient norm below which a fit
+#: counts as converged.
+_MEMORY, _RESOLVED, _IDLE, _FLAT, _CONVERGED = 30, 1e-14, 3, 1e-3, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,15 +339,14 @@ def _descend(
     while idle < _IDLE and passes < most:
         points, gradients = map(np.array, zip(*trail, strict=True))
         steps, changes = np.diff(points, axis=0), np.diff(gradients, axis=0)
-        convex = np.einsum("ij,ij->i", steps, changes) > 0  # else all rounding error
+        curvature = np.einsum("ij,ij->i", steps, changes) / np.einsum("ij,ij->i", steps, steps)
+        convex = curvature > _FLAT
         inverse = optimize.LbfgsInvHessProduct(steps[convex], changes[convex])
         step = -(inverse @ gradients[-1])
-        if unit * float(np.linalg.norm(step)) <= tol:
+        if unit * float(max(np.linalg.norm(step), np.linalg.norm(gradients[-1]))) <= tol:
             break
         trail.append((points[-1] + step, at(points[-1] + step)[1]))
         idle += 1
         if norm < least:
             best, least, idle = trail[-1][0], norm, 0
-        if step @ (gradient - gradients[-1]) <= 0:
-            break
     return start + unit * root(best.reshape(start.shape)), least, passes
