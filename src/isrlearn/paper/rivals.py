@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -108,8 +109,9 @@ class Rival(ClassifierMixin, BaseEstimator):
         setattr(self, self._names[1], intercept - coef @ scaler.mean_)
         return self
 
+    @abstractmethod
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
-        raise NotImplementedError
+        """Coefficients and intercepts on standardised rows."""
 
     def decision_function(self, X: Any) -> NDArray:
         """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
