@@ -266,3 +266,16 @@ def test_pickled_chunks_of_zarr_are_not_opened(tmp_path, place):
     # New versions of Zarr do not support this type; with older ones the message is ours.
     with pytest.raises(TableError, match="pickle"):
         read_table(path)
+
+
+def test_many_chunks_without_files_are_not_looked_for(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    for width, refused in ((400, False), (20_134, True)):
+        path = tmp_path / f"{width}.zarr"
+        array = zarr.create_array(str(path), shape=(43, width), chunks=(20, 4), dtype="f4")
+        array[:, :4] = 1.0
+        if not refused:
+            assert read_table(path).X.sum() == 43 * 4
+            continue
+        with pytest.raises(TableError, match="15102 chunks, but has only"):
+            read_table(path)

@@ -28,6 +28,8 @@ MEGABYTE = 1 << 20
 #: Names that data frames give to the columns of their index, which are not features.
 INDEX = re.compile(r"(Unnamed: \d+)?|__index_level_\d+__")
 _WIDEST = 500_000
+#: Chunks per file up to which those of a Zarr array that are not stored are read as zeros.
+_MISSING_CHUNKS = 100
 _NAMES = "feature_names"
 #: First column of the files of predictions that we write.
 PREDICTION = "prediction"
@@ -184,8 +186,8 @@ def check_regular(path: Path) -> None:
         raise TableError("this is not a regular file")
 
 
-def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 16) -> None:
-    """Raise if a file claims to hold far more than its size, and more than some megabytes."""
+def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 16) -> int:
+    """Number of files; raises if they claim to hold far more than their size and some megabytes."""
     files = [path]
     if path.is_dir():
         files = [Path(root, name) for root, _, names in os.walk(path) for name in names]
@@ -197,6 +199,7 @@ def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 1
             f"its content would take {n_bytes / MEGABYTE:.0f} MB, but it has only {size} bytes; if "
             "that is correct, save it without compression, for example as .npy"
         )
+    return len(files)
 
 
 def _mapped(path: Path) -> NDArray:
@@ -232,7 +235,12 @@ def _open_zarr(path: Path) -> Any:
         raise TableError(f"its chunks have the shape {array.chunks}, which holds no numbers")
     # Chunks that are not there are zeros, so that a few bytes can claim any size.
     claimed = max(math.prod(array.shape), math.prod(array.chunks)) * array.dtype.itemsize
-    check_expansion(path, claimed)
+    n_files = check_expansion(path, claimed)
+    # Each of them is looked for, and that takes time.
+    stored = getattr(array, "shards", None) or array.chunks
+    n_chunks = math.prod(-(-n // size) for n, size in zip(array.shape, stored, strict=True))
+    if n_chunks > _MISSING_CHUNKS * (n_files + 10):
+        raise TableError(f"it consists of {n_chunks} chunks, but has only {n_files} files")
     return array
 
 
