@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .diagnosis import Diagnosis, diagnose
+    from .diagnosis import Diagnosis, diagnose, scan
     from .estimators import (
         ISRClassifier,
         ISRClassifierCV,
@@ -33,6 +33,7 @@ __all__ = [
     "infer_environments",
     "load",
     "save",
+    "scan",
 ]
 
 # Imported on first use: `isr --help` must not wait a second for scikit-learn.
@@ -48,6 +49,7 @@ _MODULE_OF = {
     "infer_environments": "estimators",
     "load": "io",
     "save": "io",
+    "scan": "diagnosis",
 }
 _SUBMODULES = {"core", "datasets", "engine", "estimators", "io", "metrics", "paper", "torch"}
 

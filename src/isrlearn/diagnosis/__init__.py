@@ -1,15 +1,20 @@
-"""Will ISR help with these data? A prediction, and the facts that explain it."""
+"""Will ISR help with these data, and which column of a table is the environment?"""
 
+from isrlearn.diagnosis.candidates import Candidate, Scan
 from isrlearn.diagnosis.diagnosis import Diagnosis, Recommendation, diagnose
 from isrlearn.diagnosis.shifts import Cell, CellCounts, Shift
+from isrlearn.diagnosis.shortcuts import scan
 from isrlearn.diagnosis.stability import Stability
 
 __all__ = [
+    "Candidate",
     "Cell",
     "CellCounts",
     "Diagnosis",
     "Recommendation",
+    "Scan",
     "Shift",
     "Stability",
     "diagnose",
+    "scan",
 ]

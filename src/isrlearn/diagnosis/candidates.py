@@ -1,0 +1,149 @@
+"""What a scan found: the candidates in order, in words, as a table and as a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from textwrap import wrap
+from typing import Any
+
+from isrlearn import markup
+from isrlearn.metrics import Change
+from isrlearn.metrics.groups import aligned
+
+_SIDES = "<>>>>>>>"
+_NOTES = (
+    "shift: largest distance between the class means of the features, in standard deviations; "
+    "reliance: the same of the model's score. gap: points by which accuracy falls in the worst "
+    "value of the column, classes counting the same; gain: points won back by removing what "
+    "shifts, with a 95 % interval. p: largest of three p-values, corrected for the number of "
+    "columns."
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A column as the environment of a shortcut.
+
+    Examples
+    --------
+    >>> Candidate("hospital", 2, 900, p_values=(1e-9, 1e-7, 1e-4), p_value=3e-4, found=True).found
+    True
+    """
+
+    name: str
+    n_values: int  #: Values that are frequent enough to be compared.
+    n: int  #: Rows with one of these values.
+    #: Of "no shift of the features", "none of the model's scores" and "errors as frequent
+    #: everywhere"; empty if nothing could be tested.
+    p_values: tuple[float, ...] = ()
+    p_value: float = 1.0  #: The largest of them, corrected for the number of candidates.
+    found: bool = False  #: Whether the column is a shortcut at the level of the scan.
+    shift: float = 0.0  #: Largest shift of a class between values, in standard deviations.
+    reliance: float = 0.0  #: The same of the score of a plain model.
+    gap: float = 0.0  #: How far accuracy falls in the worst value, classes counting the same.
+    group: tuple[Any, Any] | None = None  #: Class and value of the group that shows it best.
+    n_group: int = 0  #: Its rows.
+    group_accuracy: float = 0.0  #: Its accuracy.
+    class_accuracy: float = 0.0  #: The accuracy of its class.
+    gain: Change | None = None  #: Accuracy in the worst value before and after removal, if tried.
+    left_out: tuple[str, ...] = ()  #: Columns that say the same and were left out with this one.
+    note: str = ""  #: Why the column was not tested, and what else there is to know.
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """What `isrlearn.scan` found; ``print(scan)`` shows it in words."""
+
+    table: tuple[Candidate, ...]  #: From the first to the last; shortcuts come first.
+    errors: Candidate | None  #: The errors of a strongly penalised model, which are not tested.
+    label: str  #: Name of the label.
+    n_samples: int
+    n_examined: int  #: Rows of the sample that was examined.
+    n_columns: int  #: Columns used as features.
+    level: float
+    left_out: dict[str, str]  #: Columns that were left out, each with the reason.
+    accuracy: float  #: Accuracy of a plain model with all columns, on rows it was not fitted on.
+
+    @property
+    def shortcuts(self) -> tuple[Candidate, ...]:
+        """The columns that were found to be shortcuts, the largest gain first."""
+        return tuple(each for each in self.table if each.found)
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence."""
+        if not self.shortcuts:
+            return f"No shortcut was found among {len(self.table)} columns."
+        first, *others = self.shortcuts
+        label, value = first.group or ("", "")
+        more = f" Also: {', '.join(each.name for each in others)}." if others else ""
+        return (
+            f"{first.name} is a shortcut: where it is {value}, {first.group_accuracy:.1%} of the "
+            f"{first.n_group:,} rows of class {label} are classified correctly, in the whole class "
+            f"{first.class_accuracy:.1%}.{more}"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else a reader should know, in sentences."""
+        lines = [f"{name} {reason} and was left out." for name, reason in self.left_out.items()]
+        for each in self.table:
+            if each.note:
+                lines.append(f"{each.name} was not tested: {each.note}.")
+            if each.found and each.left_out:
+                lines.append(f"{', '.join(each.left_out)}: left out while {each.name} is examined.")
+        if self.errors is not None:
+            lines.append(f"Errors of a strongly penalised model: {self.errors.note}.")
+        if self.n_examined < self.n_samples:
+            lines.append(f"A sample of {self.n_examined:,} rows was examined.")
+        return tuple(lines)
+
+    def rows(self) -> list[list[str]]:
+        """The table as text, its head first."""
+        rows = [["column", "values", "shift", "reliance", "gap", "p", "gain", "shortcut"]]
+        for each in self.table:
+            numbers = ["-"] * 4
+            if each.p_values:
+                sizes = (
+                    f"{v:.1f} sd" if v < 100 else "> 99 sd" for v in (each.shift, each.reliance)
+                )
+                numbers = [*sizes, f"{100 * each.gap:.1f}", f"{each.p_value:.2g}"]
+            gain = ""
+            if each.gain is not None:
+                change, low, high = (100 * v for v in (each.gain.difference, *each.gain[2:]))
+                gain = f"{change:+.1f} [{low:+.0f}, {high:+.0f}]"
+            found = "yes" if each.found else "no"
+            rows.append([each.name, str(each.n_values), *numbers, gain, found])
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers and strings in nested dicts and lists, ready for JSON."""
+        record = asdict(self) | {"headline": self.headline, "notes": self.notes}
+        for entry, each in zip(record["table"], self.table, strict=True):
+            entry["gain"] = None if each.gain is None else each.gain._asdict()
+        return json.loads(json.dumps(record, default=str))
+
+    def __str__(self) -> str:
+        """The answer, the table and the notes."""
+        about = (
+            f"Scan of {self.n_samples:,} rows for shortcuts to {self.label} (level {self.level:g}; "
+            f"accuracy of a plain model {self.accuracy:.3f})"
+        )
+        said = (line for note in (*self.notes, _NOTES) for line in wrap(note, 96))
+        table = aligned(self.rows(), _SIDES) if self.table else []
+        return "\n".join([about, "", *wrap(self.headline, 96), "", *table, "", *said])
+
+    def _repr_html_(self) -> str:
+        return markup.block(*self._parts())
+
+    def _parts(self) -> list[str]:
+        notes = [markup.paragraph(note) for note in (*self.notes, _NOTES)]
+        table = markup.table(self.rows(), _SIDES) if self.table else ""
+        return [markup.paragraph(self.headline, strong=True), table, *notes]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that shows the scan."""
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.write(markup.page(f"Shortcuts to {self.label}", *self._parts()))

@@ -1,0 +1,383 @@
+"""`scan`: which column of a table is the environment of a shortcut, if any is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.multiclass import type_of_target
+
+from isrlearn import validation as check
+from isrlearn.core.labels import MISSING, Cells, encode, is_missing
+from isrlearn.diagnosis.columns import TableColumn, columns_of
+from isrlearn.diagnosis.candidates import Candidate, Scan
+from isrlearn.diagnosis.shifts import CellCounts, mean_shift
+from isrlearn.estimators import ISRClassifier, infer_environments
+from isrlearn.estimators.compare import thinned
+from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.pipeline import Fitter, Settings
+from isrlearn.metrics import Change
+from isrlearn.metrics.groups import accuracy
+
+#: Rows that are examined; of more rows a sample.
+_MOST_ROWS = 20_000
+#: Fewest draws of the permutation test; confidence of intervals.
+_DRAWS, _CONFIDENCE = 9_999, 0.95
+#: Shortcuts whose removal is tried, from the largest gap down.
+_MOST_REMOVED = 5
+ERRORS = "(errors of a plain model)"
+
+
+def scan(
+    frame: Any,
+    y: Any,
+    *,
+    candidates: Sequence[str] | None = None,
+    level: float = 0.01,
+    cv: int = 5,
+    random_state: int = 0,
+) -> Scan:
+    """Which columns of a table are shortcuts: a model relies on them and fails without them.
+
+    Every column of few values is taken as the environment in turn, and the other columns as the
+    features of a plain logistic regression, which is scored on rows that it was not fitted on.
+
+    Parameters
+    ----------
+    frame : data frame, mapping of columns, or array of shape (n_samples, n_columns)
+        The table. Numbers are features as they are, categories one-hot encoded; missing numbers
+        are replaced by the median, with an indicator. Dates, identifiers and text that hardly
+        repeats are left out, and so is a column that separates the classes perfectly.
+    y : str or array-like of shape (n_samples,)
+        The column of the labels, or the labels.
+    candidates : sequence of str, optional
+        Columns to examine; by default all categories and all numbers of at most twenty values.
+    level : float, default=0.01
+        Probability that any column is called a shortcut if none is one.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds and of the permutations.
+
+    Returns
+    -------
+    Scan
+        ``print(...)`` shows it in words, ``.table`` holds the candidates from the first to the
+        last, ``.shortcuts`` those that were found, ``.save("scan.html")`` writes a page.
+
+    Notes
+    -----
+    A column is a shortcut if three hypotheses are rejected: inside each class, the means of the
+    features do not shift between its values (`core.rank.mean_rank`); nor do the means of the plain
+    model's scores; and errors are as frequent in each of its values (a permutation test). A column
+    that merely goes with the label fails the first, one that shifts features which the model does
+    not use fails the second, and one without consequences fails the third. The p-value of a column
+    is the largest of the three, corrected for the number of columns (Holm).
+
+    The gap of a column is how far the accuracy falls in its worst value, all classes counting the
+    same. For the five shortcuts of the largest gaps, what shifts with the column is removed by
+    `ISRClassifier` in the same folds; the gain is the change of the accuracy in the worst value.
+    Shortcuts are ordered by the gain, the other columns by their p-values.
+
+    While a column is examined, columns that say the same more finely or more coarsely are left
+    out with it: an age with an age group. A column that is computed from *several* features which
+    cause the label looks exactly like a shortcut: no test on these rows can distinguish the two.
+
+    The errors of a strongly penalised model are listed as well. They were chosen for being errors,
+    so no test applies to them; the column that agrees best with them is named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isrlearn import scan
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 800)
+    >>> hospital = np.where(rng.random(800) < 0.9, y, 1 - y)
+    >>> frame = {
+    ...     "dose": y + rng.normal(size=800),
+    ...     "brightness": 3 * hospital + rng.normal(size=800),
+    ...     "hospital": np.array(["north", "south"])[hospital],
+    ...     "weekday": rng.integers(0, 7, 800),
+    ... }
+    >>> [found.name for found in scan(frame, y).shortcuts]
+    ['hospital']
+    """
+    check.check_between("level", level, 1e-6, 0.5)
+    columns = dict(columns_of(frame))
+    target = "y"
+    if isinstance(y, str):
+        if y not in columns:
+            raise ValueError(f"there is no column {y!r}; the columns are {', '.join(columns)}")
+        target, y = y, columns.pop(y)
+    labels = _labels(y, cv)
+    n = len(labels)
+    for name, values in columns.items():
+        if len(values) != n:
+            raise ValueError(f"column {name!r} has {len(values)} rows; y has {n}")
+    rows = thinned(encode(labels)[1], _MOST_ROWS)
+    found = [TableColumn.of(name, np.asarray(values)[rows]) for name, values in columns.items()]
+    classes, k = encode(labels[rows])
+    left_out = {column.name: column.reason for column in found if column.reason}
+    left_out |= {
+        c.name: "separates the classes perfectly" for c in found if not c.reason and c.same_as(k)
+    }
+    used = [column for column in found if column.name not in left_out]
+    wanted = _wanted(candidates, columns, used)
+    rows_of = _Examination(classes, k, used, cv, level, random_state)
+    examined = [rows_of.examined(column, len(wanted)) for column in wanted]
+    table = sorted(_corrected(examined, level), key=_order)
+    for i, each in enumerate(table[:_MOST_REMOVED]):
+        if each.found:
+            table[i] = replace(each, gain=rows_of.gain(each.name))
+    table.sort(key=_order)
+    errors = rows_of.errors(table)
+    return Scan(
+        tuple(table), errors, target, n, len(rows), len(used), level, left_out, rows_of.accuracy
+    )
+
+
+def _labels(y: Any, cv: int) -> NDArray:
+    """Labels of at least two classes with a row for every fold."""
+    labels = np.asarray(y)
+    if labels.ndim != 1 or is_missing(labels).any():
+        raise ValueError(f"y must hold a label for every row, without gaps; got {labels.shape}")
+    if type_of_target(labels).startswith("continuous"):
+        raise ValueError(
+            f"labels such as {labels[0]} look continuous, not like classes; a scan compares classes"
+        )
+    classes, k = encode(labels)
+    count = np.bincount(k)
+    if len(classes) < 2 or count.min() < cv:
+        raise ValueError(
+            f"a scan needs two classes with at least {cv} rows each; the smallest of "
+            f"{len(classes)}, {classes[count.argmin()]!r}, has {count.min()}"
+        )
+    return labels
+
+
+def _wanted(
+    names: Sequence[str] | None, columns: dict[str, ArrayLike], used: list[TableColumn]
+) -> list[TableColumn]:
+    """The columns that are examined."""
+    possible = {column.name: column for column in used if len(column.values) > 1}
+    for name in names or ():
+        if name not in possible:
+            known = "has no two frequent values" if name in columns else "does not exist"
+            raise ValueError(f"candidate {name!r} {known}; there are {', '.join(possible)}")
+    return [possible[name] for name in (possible if names is None else names)]
+
+
+class _Examination:
+    """The rows of a scan, and the plain models that were fitted on them."""
+
+    def __init__(
+        self,
+        classes: NDArray,
+        k: NDArray,
+        used: list[TableColumn],
+        cv: int,
+        level: float,
+        seed: int,
+    ) -> None:
+        self.classes, self.k, self.level, self.seed = classes, k, level, seed
+        self.columns = {column.name: column for column in used}
+        folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
+        self.folds = list(folds.split(k, k))
+        self.plain: dict[frozenset[str], tuple[NDArray, NDArray]] = {}
+        self.accuracy = float(np.mean(self.predicted(frozenset(), None)[0] == k))
+
+    def left_with(self, column: TableColumn) -> frozenset[str]:
+        """The column, and those that say the same."""
+        same = (c.name for c in self.columns.values() if c.same_as(column.codes))
+        return frozenset({column.name, *same})
+
+    def features(self, without: frozenset[str]) -> NDArray[np.float64]:
+        """Features from the other columns."""
+        parts = [c.features for name, c in self.columns.items() if name not in without]
+        return np.hstack(parts) if parts else np.empty((len(self.k), 0))
+
+    def predicted(
+        self, without: frozenset[str], environments: NDArray | None
+    ) -> tuple[NDArray, NDArray]:
+        """Classes and scores (n, m) of rows held out; with environments, what shifts is removed."""
+        if environments is None and without in self.plain:
+            return self.plain[without]
+        X, k, K = self.features(without), self.k, len(self.classes)
+        guess, score = np.zeros_like(k), np.zeros((len(k), 1 if K == 2 else K))
+        for train, test in self.folds if X.shape[1] else ():
+            count = "auto" if environments is not None else 0
+            model = ISRClassifier(n_spurious=count, missing_environments="single")
+            given = None if environments is None else environments[train]
+            model.fit(X[train], k[train], environments=given)
+            guess[test] = model.predict(X[test])
+            score[test] = model.decision_function(X[test]).reshape(len(test), -1)
+        if K > 2:
+            score = (score - score.mean(axis=1, keepdims=True))[:, 1:]
+        if environments is None:
+            self.plain[without] = guess, score
+        return guess, score
+
+    def cells(self, column: TableColumn) -> Cells:
+        """Class and value of each row."""
+        return Cells(self.classes, column.values, self.k, column.codes)
+
+    def examined(self, column: TableColumn, n_candidates: int) -> Candidate:
+        """What the tests say about a column."""
+        cells, without = self.cells(column), self.left_with(column)
+        counts = CellCounts.of(cells)
+        known = int(np.sum(column.codes != MISSING))
+        names = tuple(sorted(without - {column.name}))
+        found = Candidate(column.name, len(column.values), known, left_out=names)
+        X = self.features(without)
+        if not counts.compared or not X.shape[1]:
+            what = "no class has rows in two of its values" if X.shape[1] else "no features remain"
+            return replace(found, note=what)
+        guess, score = self.predicted(without, None)
+        shifts = mean_shift(Fitter(Sample(X, cells), [Settings()]).features, counts, self.level)
+        used = mean_shift(Sample(score, cells).moments("cell"), counts, self.level)
+        draws = max(_DRAWS, int(np.ceil(2 * n_candidates / self.level)))
+        p = _error_p_value(guess != self.k, cells, draws, np.random.default_rng(self.seed))
+        p_values = (shifts.p_value or 0.0, used.p_value or 0.0, p)
+        found = replace(found, p_values=p_values, shift=shifts.effect, reliance=used.effect)
+        return replace(found, **_gap(guess == self.k, cells))
+
+    def gain(self, name: str) -> Change:
+        """Accuracy in the worst value of a column before and after removing what shifts with it."""
+        column = self.columns[name]
+        cells, without = self.cells(column), self.left_with(column)
+        values = np.where(column.codes == MISSING, np.nan, column.codes)
+        before, after = (self.predicted(without, e)[0] == self.k for e in (None, values))
+        outcomes = [(before & after), (before & ~after), (~before & after), ~(before | after)]
+        count = np.stack([_of(rows, cells) for rows in outcomes], axis=-1)  # (K, V, 4)
+        rng = np.random.default_rng(self.seed)
+        # Draws from the posterior of each group's four outcomes: small groups are uncertain even
+        # if all of their rows agree, which a bootstrap would not show.
+        drawn = rng.standard_gamma(count + 0.25, size=(_DRAWS // 10, *count.shape))
+        seen = count.sum(axis=-1) > 0
+        was, now = (_in_worst_value(_shares(count, i), seen) for i in (1, 2))
+        change = _in_worst_value(_shares(drawn, 2), seen) - _in_worst_value(_shares(drawn, 1), seen)
+        tail = (1 - _CONFIDENCE) / 2
+        low, high = np.quantile(change, [tail, 1 - tail])
+        return Change(float(was), float(now), float(low), float(high))
+
+    def errors(self, table: list[Candidate]) -> Candidate | None:
+        """The errors of a strongly penalised model as a candidate that cannot be tested."""
+        X = self.features(frozenset())
+        try:
+            guess = infer_environments(X, self.k, random_state=self.seed)
+        except ValueError:
+            return None  # no errors, or none in some class
+        cells = Cells.of(self.k, guess)
+        best, name = max(
+            ((_agreement(cells, self.columns[each.name].codes), each.name) for each in table),
+            default=(0.0, ""),
+        )
+        wrong = int(np.sum(guess == "wrong"))
+        note = f"{wrong:,} rows" + (f"; agrees best with {name} ({best:.2f} of 1)" if name else "")
+        moments = Fitter(Sample(X, cells), [Settings()]).features
+        shift = mean_shift(moments, CellCounts.of(cells), self.level)
+        return Candidate(ERRORS, 2, len(guess), shift=shift.effect, note=note)
+
+
+def _error_p_value(wrong: NDArray, cells: Cells, n_draws: int, rng: np.random.Generator) -> float:
+    """p-value of "inside each class, errors are as frequent in every value", by permutation.
+
+    Permuting the errors of a class over its rows draws the errors of its cells from a multivariate
+    hypergeometric distribution; the statistic is the sum of Pearson's over the classes.
+    """
+    known = cells.e != MISSING
+    count = cells.count()
+    errors = _of(wrong, cells)
+    observed, drawn = 0.0, np.zeros(n_draws)
+    for n, m in zip(count, errors, strict=True):
+        rate = m.sum() / max(n.sum(), 1)
+        seen = n > 0
+        if not 0 < rate < 1 or seen.sum() < 2:
+            continue
+        variance = n[seen] * rate * (1 - rate)
+        observed += np.sum((m[seen] - rate * n[seen]) ** 2 / variance)
+        draws = rng.multivariate_hypergeometric(n[seen], m.sum(), size=n_draws)
+        drawn += np.sum((draws - rate * n[seen]) ** 2 / variance, axis=1)
+    if not known.any() or observed == 0:
+        return 1.0
+    return float((1 + np.count_nonzero(drawn >= observed * (1 - 1e-9))) / (n_draws + 1))
+
+
+def _of(rows: NDArray[np.bool_], cells: Cells) -> NDArray[np.intp]:
+    """How many of some rows each cell has, (K, V)."""
+    return replace(cells, e=np.where(rows, cells.e, MISSING)).count()
+
+
+def _shares(outcomes: NDArray, model: int) -> NDArray[np.float64]:
+    """Accuracy (..., K, V) of the first or second model, from counts of the four outcomes."""
+    right = outcomes[..., 0] + outcomes[..., model]
+    return right / np.maximum(outcomes.sum(axis=-1), 1e-300)
+
+
+def _in_worst_value(accuracy: NDArray, seen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Lowest accuracy of any value of a column, all its classes counting the same."""
+    return (np.where(seen, accuracy, 0.0).sum(axis=-2) / seen.sum(axis=0)).min(axis=-1)
+
+
+def _gap(right: NDArray, cells: Cells) -> dict[str, Any]:
+    """How far accuracy falls in the worst value of a column, and the group that shows it best."""
+    count, correct = cells.count(), _of(right, cells)
+    whole = correct.sum(axis=1) / np.maximum(count.sum(axis=1), 1)
+    seen = count > 0
+    lost = np.where(seen, whole[:, None] - correct / np.maximum(count, 1), 0.0)
+    level, found = 1 - (1 - _CONFIDENCE) / np.count_nonzero(count), []
+    for k, v in np.argwhere(seen):
+        n, m = count[k, v], correct[k, v]
+        high = accuracy(np.ones(n), np.arange(n) < m, level, None).high
+        found.append((whole[k] - high, int(k), int(v)))
+    _, k, v = max(found)
+    return {
+        "gap": float((lost.sum(axis=0) / seen.sum(axis=0)).max()),
+        "group": (cells.classes.tolist()[k], cells.environments.tolist()[v]),
+        "n_group": int(count[k, v]),
+        "group_accuracy": float(correct[k, v] / count[k, v]),
+        "class_accuracy": float(whole[k]),
+    }
+
+
+def _agreement(cells: Cells, codes: NDArray[np.intp]) -> float:
+    """Cramér's V of the environments and a column inside the classes, averaged over rows."""
+    total, weight = 0.0, 0
+    for k in range(len(cells.classes)):
+        rows = (cells.k == k) & (codes != MISSING)
+        table = np.zeros((len(cells.environments), codes.max() + 1))
+        np.add.at(table, (cells.e[rows], codes[rows]), 1)
+        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+        smaller = min(table.shape) - 1
+        if smaller < 1:
+            continue
+        expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
+        total += np.sqrt(np.sum((table - expected) ** 2 / expected) * rows.sum() / smaller)
+        weight += int(rows.sum())
+    return float(total / weight) if weight else 0.0
+
+
+def _corrected(examined: list[Candidate], level: float) -> list[Candidate]:
+    """Candidates with Holm's p-values, and whether they are shortcuts."""
+    tested = sorted((c for c in examined if c.p_values), key=lambda c: max(c.p_values))
+    corrected, largest = {}, 0.0
+    for i, each in enumerate(tested):
+        largest = max(largest, min(1.0, (len(tested) - i) * max(each.p_values)))
+        corrected[each.name] = largest
+    return [
+        replace(c, p_value=corrected[c.name], found=corrected[c.name] <= level)
+        if c.name in corrected
+        else c
+        for c in examined
+    ]
+
+
+def _order(each: Candidate) -> tuple[float, ...]:
+    """Sort key: shortcuts by the gain, then by the gap; the other columns by p-value."""
+    gain = -np.inf if each.gain is None else each.gain.difference
+    size = -each.gap if each.found else max(each.p_values, default=2.0)
+    return (not each.found, -gain, size)

@@ -1,0 +1,83 @@
+"""Results as short HTML that reads well in light and dark notebooks, and as pages of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+#: Rows of a table that are shown at once; the others are folded.
+_MOST_SHOWN = 12
+_LINE = "border-bottom:1px solid color-mix(in srgb, currentColor 25%, transparent)"
+_TABLE = "border-collapse:collapse;margin:.5em 0;color:inherit;background:none;font-size:inherit"
+_CELL = f"padding:.2em .7em;{_LINE};color:inherit;background:none"
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
+<style>:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
+body {{ max-width: 62rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere }}
+.isrlearn {{ overflow-x: auto }}</style></head>
+<body>{body}</body></html>
+"""
+
+
+def text(value: Any) -> str:
+    r"""A value as escaped text of one line that cannot rearrange its surroundings.
+
+    Examples
+    --------
+    >>> text("<b>\u202e")
+    '&lt;b&gt;?'
+    """
+    return escape("".join(c if c.isprintable() else "?" for c in str(value)))
+
+
+def paragraph(value: Any, *, strong: bool = False) -> str:
+    """A paragraph of text."""
+    weight = "font-weight:600;" if strong else ""
+    return f'<p style="{weight}margin:.4em 0;color:inherit">{text(value)}</p>'
+
+
+def table(rows: Sequence[Sequence[Any]], sides: str) -> str:
+    """A table whose first row is its head, with columns aligned to the sides, "<" or ">".
+
+    Rows after the twelfth are folded.
+
+    Examples
+    --------
+    >>> table([["group", "n"], ["a & b", 3]], "<>").count("<tr>")
+    2
+    """
+    head, *body = rows
+    shown = _rows("th", [head], sides) + _rows("td", body[:_MOST_SHOWN], sides)
+    found = f'<table style="{_TABLE}">{shown}</table>'
+    if len(body) > _MOST_SHOWN:
+        rest = f'<table style="{_TABLE}">{_rows("td", body[_MOST_SHOWN:], sides)}</table>'
+        more = len(body) - _MOST_SHOWN
+        found += f"<details><summary>{more} more rows</summary>{rest}</details>"
+    return found
+
+
+def block(*parts: str) -> str:
+    """Parts together, in the colours and the font of what surrounds them."""
+    return f'<div class="isrlearn" style="color:inherit;max-width:62rem">{"".join(parts)}</div>'
+
+
+def page(title: str, *parts: str) -> str:
+    """A self-contained page without scripts."""
+    heading = f"<h1>{text(title)}</h1>"
+    return _PAGE.format(title=text(title), body=heading + block(*parts))
+
+
+def _rows(tag: str, rows: Sequence[Sequence[Any]], sides: str) -> str:
+    """Rows of a table."""
+    styles = [f"{_CELL};text-align:{'left' if side == '<' else 'right'}" for side in sides]
+    lines = (
+        "".join(
+            f'<{tag} style="{style}">{text(v)}</{tag}>'
+            for style, v in zip(styles, row, strict=False)
+        )
+        for row in rows
+    )
+    return "".join(f"<tr>{line}</tr>" for line in lines)
