@@ -286,9 +286,9 @@ def files(rows: list[dict[str, Any]], command: str) -> dict[str, str]:
         "two random categories, one that goes with the label but with no feature, one that "
         "shifts a feature which has nothing to do with the label, and quarters of the feature that "
         "predicts the label best among the half that the shortcut shifts least. *Sampled*: rows of "
-        "a real table, drawn so that the column goes with the label in nine rows of ten; all other columns of the table "
-        "are candidates too. *Gap*: points by which accuracy falls in the worst value of the "
-        "column, classes counting the same; *gain*: points won back when ISR removes what shifts. "
+        "a real table, drawn so that the column goes with the label in nine rows of ten; all other "
+        "columns of the table are candidates too. *Gap*: points by which accuracy falls in the "
+        "worst value of the column, classes counting the same; *gain*: points won back when ISR removes what shifts. "
         "Seconds of one processor core per scan, at level 0.01.",
         "The order of the shortcuts was decided while looking at one draw (seed 100) of five of "
         "these tables; the draws counted here are others.",

@@ -55,8 +55,13 @@ def table(rows: Sequence[Sequence[Any]], sides: str) -> str:
     if len(body) > _MOST_SHOWN:
         rest = f'<table style="{_TABLE}">{_rows("td", body[_MOST_SHOWN:], sides)}</table>'
         more = len(body) - _MOST_SHOWN
-        found += f"<details><summary>{more} more rows</summary>{rest}</details>"
+        found += folded(f"{more} more rows", rest)
     return found
+
+
+def folded(title: str, *parts: str) -> str:
+    """Parts that are shown on request."""
+    return f"<details><summary>{text(title)}</summary>{''.join(parts)}</details>"
 
 
 def block(*parts: str) -> str:

@@ -1,4 +1,4 @@
-"""Will ISR help with these data, and which column of a table is the environment?"""
+"""Will ISR help with these data? Which column of a table is a shortcut? Answers, and why."""
 
 from isrlearn.diagnosis.candidates import Candidate, Scan
 from isrlearn.diagnosis.diagnosis import Diagnosis, Recommendation, diagnose

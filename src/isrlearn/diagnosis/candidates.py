@@ -52,7 +52,7 @@ class Candidate:
     note: str = ""  #: Why the column was not tested, and what else there is to know.
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scan:
     """What `isrlearn.scan` found; ``print(scan)`` shows it in words."""
 
@@ -134,6 +134,9 @@ class Scan:
         said = (line for note in (*self.notes, _NOTES) for line in wrap(note, 96))
         table = aligned(self.rows(), _SIDES) if self.table else []
         return "\n".join([about, "", *wrap(self.headline, 96), "", *table, "", *said])
+
+    def __repr__(self) -> str:
+        return f"<Scan of {self.n_samples:,} rows: {self.headline}>"
 
     def _repr_html_(self) -> str:
         return markup.block(*self._parts())

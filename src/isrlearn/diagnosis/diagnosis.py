@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from isrlearn import markup
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
 from isrlearn.diagnosis.shifts import (
@@ -22,7 +23,7 @@ from isrlearn.diagnosis.shifts import (
     target_shift,
 )
 from isrlearn.diagnosis.stability import Stability, subspace_stability
-from isrlearn.diagnosis.text import answers, cell_table, findings, wrapped
+from isrlearn.diagnosis.text import answers, cell_rows, findings, wrapped
 from isrlearn.estimators import (
     Comparison,
     ISRClassifier,
@@ -34,6 +35,7 @@ from isrlearn.estimators import (
 from isrlearn.estimators.compare import LabelledRows, task_of
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
+from isrlearn.metrics.groups import aligned
 
 #: Most rows, and most values, that models are compared on; of more rows a sample is compared.
 _MOST_ROWS, _MOST_VALUES, _ENOUGH_ROWS = 20_000, 1_500_000, 5_000
@@ -69,8 +71,15 @@ class Recommendation:
         expected = "Harm" if self.prediction == "hurts" else "No difference"
         return f"{expected} is expected from ISR: {use}, which removes nothing."
 
+    def __str__(self) -> str:
+        """What to do in a sentence."""
+        return self.summary
 
-@dataclass(frozen=True, eq=False)
+    def _repr_html_(self) -> str:
+        return markup.block(markup.paragraph(self.summary, strong=True))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
     """What `isrlearn.diagnose` found; ``print(diagnosis)`` shows it in words.
 
@@ -148,18 +157,40 @@ class Diagnosis:
         }
         return json.loads(json.dumps(record, default=str), parse_constant=lambda _: None)
 
+    def __repr__(self) -> str:
+        return f"<{self._title}: {self.recommendation.prediction}>"
+
+    def _repr_html_(self) -> str:
+        """The recommendation, the findings and the answers; the comparison is folded."""
+        found = [markup.paragraph(self.recommendation.summary, strong=True)]
+        found += map(markup.paragraph, self.findings)
+        rows = cell_rows(self.cells)
+        found.append(markup.table(rows, "<" + ">" * len(rows[0])))
+        found.append(markup.table([("question", "answer"), *self.answers], "<<"))
+        if self.comparison is not None:
+            found.append(markup.folded(self.comparison.headline, self.comparison._repr_html_()))
+        about = f"{self._title} ({self.task}; tests at level {self.level:g})"
+        return markup.block(markup.paragraph(about), *found)
+
+    @property
+    def _title(self) -> str:
+        n_classes = f"{len(self.cells.classes)} classes, " if self.task == "classification" else ""
+        return (
+            f"Diagnosis of {self.n_samples:,} rows, {self.n_features:,} features, {n_classes}"
+            f"{len(self.cells.environments)} environments"
+        )
+
     def __str__(self) -> str:
         """The whole diagnosis as plain text."""
-        n_classes = f"{len(self.cells.classes)} classes, " if self.task == "classification" else ""
+        rows = cell_rows(self.cells)
         lines = [
-            f"Diagnosis of {self.n_samples:,} rows, {self.n_features:,} features, {n_classes}"
-            f"{len(self.cells.environments)} environments",
+            self._title,
             f"({self.task}; tests at level {self.level:g})",
             "",
             *wrapped(self.recommendation.summary),
             *(line for text in self.findings for line in wrapped(text, "- ")),
             "",
-            *cell_table(self.cells),
+            *aligned(rows, "<" + ">" * len(rows[0])),
             "",
         ]
         for question, answer in self.answers:

@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, Cells, encode, is_missing
-from isrlearn.diagnosis.columns import TableColumn, columns_of
 from isrlearn.diagnosis.candidates import Candidate, Scan
+from isrlearn.diagnosis.columns import TableColumn, columns_of
 from isrlearn.diagnosis.shifts import CellCounts, mean_shift
 from isrlearn.estimators import ISRClassifier, infer_environments
 from isrlearn.estimators.compare import thinned

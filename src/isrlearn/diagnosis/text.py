@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from isrlearn.diagnosis.shifts import CellCounts
-from isrlearn.metrics.groups import aligned
 
 if TYPE_CHECKING:
     from isrlearn.diagnosis.diagnosis import Diagnosis
@@ -85,19 +84,19 @@ def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
         yield "In an unseen environment?", f"{score} {scores} (environments left out in turn)"
 
 
-def cell_table(cells: CellCounts) -> list[str]:
-    """The counts as a table, or their range where there are too many."""
+def cell_rows(cells: CellCounts) -> list[list[str]]:
+    """Rows of a table of the counts, or their range where there are too many."""
     unknown = sum(cells.unlabelled)
     if len(cells.environments) > _MOST_SHOWN:
         counts = sorted(n for row in cells.count for n in row)
         middle = counts[len(counts) // 2]
         note = f", {unknown:,} more without an environment" if unknown else ""
-        return [f"Rows per cell: {counts[0]:,} to {counts[-1]:,}, median {middle:,}{note}"]
+        return [[f"Rows per cell: {counts[0]:,} to {counts[-1]:,}, median {middle:,}{note}"]]
     rows = [["rows", *map(str, cells.environments), *["(unknown)"] * bool(unknown)]]
     for k, row, rest in zip(cells.classes, cells.count, cells.unlabelled, strict=True):
         name = "all" if k is None else f"class {k}"
         rows.append([name, *(f"{n:,}" for n in row), *[f"{rest:,}"] * bool(unknown)])
-    return aligned(rows, "<" + ">" * len(rows[0]))
+    return rows
 
 
 def wrapped(text: str, label: str = "") -> list[str]:

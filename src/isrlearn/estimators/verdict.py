@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from isrlearn import markup
 from isrlearn.metrics import GroupReport, PairedReport
 from isrlearn.metrics.groups import aligned
 
@@ -24,7 +25,7 @@ class ComparedModel:
     report: GroupReport  #: Scores of the groups on rows that were not trained on.
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """A model compared with plain and balanced ones; made by :func:`compare_models`.
 
@@ -121,6 +122,20 @@ class Comparison:
 
     def lines(self, width: int = 10_000) -> list[str]:
         """The same as lines, with sentences no wider than given."""
+        said = (line for text in self.sentences for line in wrap(text, width))
+        return [*wrap(self.headline, width), "", *aligned(*self._table()), "", *said]
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self.models)}: {self.verdict!r})"
+
+    def _repr_html_(self) -> str:
+        """The same as HTML."""
+        said = map(markup.paragraph, self.sentences)
+        headline = markup.paragraph(self.headline, strong=True)
+        return markup.block(headline, markup.table(*self._table()), *said)
+
+    def _table(self) -> tuple[list[list[Any]], str]:
+        """Rows of a table of all models, its head first, and the sides of its columns."""
         reports = list(self.reports.values())
         rows: list[list[Any]] = [[reports[0].metric, "n", *self.models]]
         rows.append(["worst group", "", *(f"{r.worst:.4f}" for r in reports)])
@@ -128,9 +143,7 @@ class Comparison:
         for i, g in enumerate(reports[0].groups):
             group = g.environment if g.label is None else f"{g.label}, {g.environment}"
             rows.append([group, g.n, *(f"{r.groups[i].value:.4f}" for r in reports)])
-        table = aligned(rows, "<" + ">" * (len(reports) + 1))
-        said = (line for text in self.sentences for line in wrap(text, width))
-        return [*wrap(self.headline, width), "", *table, "", *said]
+        return rows, "<" + ">" * (len(reports) + 1)
 
 
 def _better(found: PairedReport) -> int:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from isrlearn import markup
+
 from .groups import (
     METRICS,
     Group,
@@ -147,17 +149,33 @@ class GroupReport:
 
     def __str__(self) -> str:
         """The groups as a table, then the summaries."""
-        worst, (low, high) = self.by_rank[0], self.worst_interval
-        with_class, with_train = worst.label is not None, worst.n_train is not None
+        return "\n".join([*aligned(*self._table(self.groups)), "", *self._summaries()])
+
+    def _repr_html_(self) -> str:
+        """The groups from worst to best, then the summaries."""
+        summaries = (markup.paragraph(" ".join(line.split())) for line in self._summaries())
+        return markup.block(markup.table(*self._table(self.by_rank)), *summaries)
+
+    def _table(self, groups: tuple[GroupScore, ...]) -> tuple[list[list[Any]], str]:
+        """Rows of a table of some groups, its head first, and the sides of its columns."""
+        with_class, with_train = groups[0].label is not None, groups[0].n_train is not None
         head = ["environment", "n", self.metric, f"{100 * self.level:g}% interval"]
         rows: list[list[Any]] = [[*["class"] * with_class, *head, *["n in training"] * with_train]]
-        for g in self.groups:
+        for g in groups:
             row = [g.environment, g.n, f"{g.value:.4f}", f"[{g.low:.4f}, {g.high:.4f}]"]
             rows.append([*[g.label] * with_class, *row, *[g.n_train] * with_train])
+        return rows, "<" * with_class + "<>><>"
+
+    def _summaries(self) -> list[str]:
+        """The worst group and the averages, a line each."""
+        worst, (low, high) = self.by_rank[0], self.worst_interval
         rest = ""
         if self.n_without_environment:
             rest = f", {self.n_without_environment} without an environment"
-        where = f"class {worst.label}, " * with_class + f"environment {worst.environment}"
+        where = (
+            f"class {worst.label}, " * (worst.label is not None)
+            + f"environment {worst.environment}"
+        )
         name = "largest true rmse" if self.metric == "rmse" else "lowest true score"
         summaries = [
             f"worst group       {self.worst:.4f}  {where}",
@@ -165,10 +183,10 @@ class GroupReport:
             f"average           {self.average:.4f}  all {self.n} rows{rest}",
             f"balanced average  {self.balanced_average:.4f}  each group counts the same",
         ]
-        if with_train:
+        if worst.n_train is not None:
             note = "groups weighted by their size in training"
             summaries.append(f"weighted average  {self.weighted_average:.4f}  {note}")
-        return "\n".join([*aligned(rows, "<" * with_class + "<>><>"), "", *summaries])
+        return summaries
 
 
 def group_report(

@@ -21,7 +21,7 @@ import scipy
 import sklearn
 from scipy.sparse import issparse
 
-from isrlearn import __version__
+from isrlearn import __version__, markup
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
 from isrlearn.estimators.compare import LabelledRows
@@ -37,7 +37,7 @@ _MOST_VALUES = 5e7
 _LONGEST = 4000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """What is known about a fitted model; made by :func:`make_report`.
 
@@ -79,6 +79,16 @@ class Report:
     def headline(self) -> str:
         """The verdict in a sentence."""
         return figures.headline(self.evidence)
+
+    def __repr__(self) -> str:
+        return f"<Report on {type(self.estimator).__name__}: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """The verdict and the scores; `save` writes the whole page."""
+        found = self.evidence
+        shown = found.report if found.comparison is None else found.comparison
+        note = 'The page with all figures: report.save("report.html").'
+        return markup.block(shown._repr_html_(), markup.paragraph(note))
 
     def html(self) -> str:
         """The report as one self-contained page, which runs no script but its own."""
