@@ -288,8 +288,8 @@ def files(rows: list[dict[str, Any]], command: str) -> dict[str, str]:
         "predicts the label best among the half that the shortcut shifts least. *Sampled*: rows of "
         "a real table, drawn so that the column goes with the label in nine rows of ten; all other "
         "columns of the table are candidates too. *Gap*: points by which accuracy falls in the "
-        "worst value of the column, classes counting the same; *gain*: points won back when ISR removes what shifts. "
-        "Seconds of one processor core per scan, at level 0.01.",
+        "worst value of the column, classes counting the same; *gain*: points won back when ISR "
+        "removes what shifts. Seconds of one processor core per scan, at level 0.01.",
         "The order of the shortcuts was decided while looking at one draw (seed 100) of five of "
         "these tables; the draws counted here are others.",
     ]

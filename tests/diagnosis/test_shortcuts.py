@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isrlearn import scan
-from isrlearn.diagnosis.columns import TableColumn
+from isrlearn.diagnosis.table_columns import TableColumn
 
 N = 1200
 

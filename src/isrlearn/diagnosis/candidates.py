@@ -12,13 +12,13 @@ from isrlearn import markup
 from isrlearn.metrics import Change
 from isrlearn.metrics.groups import aligned
 
-_SIDES = "<>>>>>>>"
+_SIDES = "<>>>>>>>>"
 _NOTES = (
     "shift: largest distance between the class means of the features, in standard deviations; "
     "reliance: the same of the model's score. gap: points by which accuracy falls in the worst "
-    "value of the column, classes counting the same; gain: points won back by removing what "
-    "shifts, with a 95 % interval. p: largest of three p-values, corrected for the number of "
-    "columns."
+    "value of the column, classes counting the same; own gap: that of a model which has the column "
+    "itself among its features; gain: points won back by removing what shifts, with a 95 % "
+    "interval. p: largest of three p-values, corrected for the number of columns."
 )
 
 
@@ -42,6 +42,7 @@ class Candidate:
     found: bool = False  #: Whether the column is a shortcut at the level of the scan.
     shift: float = 0.0  #: Largest shift of a class between values, in standard deviations.
     reliance: float = 0.0  #: The same of the score of a plain model.
+    own_gap: float = 0.0  #: The gap of a model that has the column itself among its features.
     gap: float = 0.0  #: How far accuracy falls in the worst value, classes counting the same.
     group: tuple[Any, Any] | None = None  #: Class and value of the group that shows it best.
     n_group: int = 0  #: Its rows.
@@ -95,26 +96,29 @@ class Scan:
             if each.found and each.left_out:
                 lines.append(f"{', '.join(each.left_out)}: left out while {each.name} is examined.")
         if self.errors is not None:
-            lines.append(f"Errors of a strongly penalised model: {self.errors.note}.")
+            lines.append(
+                f"Errors of a strongly penalised model with all columns: {self.errors.note}."
+            )
         if self.n_examined < self.n_samples:
             lines.append(f"A sample of {self.n_examined:,} rows was examined.")
         return tuple(lines)
 
     def rows(self) -> list[list[str]]:
         """The table as text, its head first."""
-        rows = [["column", "values", "shift", "reliance", "gap", "p", "gain", "shortcut"]]
+        rows = [["column", "values", "shift", "reliance", "own gap", "gap", "p", "gain", ""]]
         for each in self.table:
-            numbers = ["-"] * 4
+            numbers = ["-"] * 5
             if each.p_values:
                 sizes = (
                     f"{v:.1f} sd" if v < 100 else "> 99 sd" for v in (each.shift, each.reliance)
                 )
-                numbers = [*sizes, f"{100 * each.gap:.1f}", f"{each.p_value:.2g}"]
+                gaps = (f"{100 * v:.1f}" for v in (each.own_gap, each.gap))
+                numbers = [*sizes, *gaps, f"{each.p_value:.2g}"]
             gain = ""
             if each.gain is not None:
                 change, low, high = (100 * v for v in (each.gain.difference, *each.gain[2:]))
                 gain = f"{change:+.1f} [{low:+.0f}, {high:+.0f}]"
-            found = "yes" if each.found else "no"
+            found = "shortcut" if each.found else ""
             rows.append([each.name, str(each.n_values), *numbers, gain, found])
         return rows
 

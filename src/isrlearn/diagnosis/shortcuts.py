@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import type_of_target
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, Cells, encode, is_missing
 from isrlearn.diagnosis.candidates import Candidate, Scan
-from isrlearn.diagnosis.columns import TableColumn, columns_of
 from isrlearn.diagnosis.shifts import CellCounts, mean_shift
+from isrlearn.diagnosis.table_columns import TableColumn, columns_of
 from isrlearn.estimators import ISRClassifier, infer_environments
 from isrlearn.estimators.compare import thinned
 from isrlearn.estimators.heads import Sample
@@ -82,6 +82,10 @@ def scan(
     same. For the five shortcuts of the largest gaps, what shifts with the column is removed by
     `ISRClassifier` in the same folds; the gain is the change of the accuracy in the worst value.
     Shortcuts are ordered by the gain, the other columns by their p-values.
+
+    A column is examined as what the *other* columns carry of it. `own_gap` is the gap of a model
+    that has the column itself among its features: where only that gap is large, leave the column
+    out of the model, unless it is a cause of the label.
 
     While a column is examined, columns that say the same more finely or more coarsely are left
     out with it: an age with an age group. A column that is computed from *several* features which
@@ -243,7 +247,8 @@ class _Examination:
         p = _error_p_value(guess != self.k, cells, draws, np.random.default_rng(self.seed))
         p_values = (shifts.p_value or 0.0, used.p_value or 0.0, p)
         found = replace(found, p_values=p_values, shift=shifts.effect, reliance=used.effect)
-        return replace(found, **_gap(guess == self.k, cells))
+        every = self.predicted(frozenset(), None)[0] == self.k
+        return replace(found, own_gap=_gap(every, cells)["gap"], **_gap(guess == self.k, cells))
 
     def gain(self, name: str) -> Change:
         """Accuracy in the worst value of a column before and after removing what shifts with it."""
