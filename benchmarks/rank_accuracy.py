@@ -14,12 +14,12 @@ import argparse
 import csv
 import io
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from joblib import Parallel, delayed
 
-from isrlearn.core import Moments, covariance_rank, joint_rank, mean_rank
+from isrlearn.core import covariance_rank, joint_rank, mean_rank
 from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import (
     make_linear_unit_test,
@@ -34,17 +34,6 @@ ENVIRONMENTS = range(2, 11)
 #: Smallest ratio between the σ of two environments at which their covariances should be found to
 #: differ.
 LEAST_RATIO = 1.2
-
-
-def first(moments: Moments, E: int) -> Moments:
-    """Moments of the first E environments."""
-    return replace(
-        moments,
-        environments=moments.environments[:E],
-        count=moments.count[:, :E],
-        mean=moments.mean[:, :E],
-        scatter=moments.scatter[:, :E],
-    )
 
 
 def expected(name: str, method: str, truth, E: int) -> int | None:
@@ -81,7 +70,7 @@ def ranks(name: str, seed: int, n: int) -> list[dict]:
         for method in ("mean",) if regression else TESTS:
             wanted = expected(name, method, data.truth, E)
             if wanted is not None:
-                found = TESTS[method](first(moments, E)).rank
+                found = TESTS[method](moments.of_environments(np.arange(E))).rank
                 row = {"data": name, "n_environments": E, "method": method}
                 rows.append(row | {"found": found, "expected": wanted})
     return rows

@@ -39,11 +39,13 @@ COUNT, COMPONENTS = number_or("auto", "permutation"), number_or("auto", "none")
 WEIGHTS, ENGINES = Choice(["none", "class", "group"]), Choice(["memory", "dask"])
 PAGE, METHODS = tables.Output("report"), Choice(["mean", "cov", "multiclass", "joint"])
 HEADS = Choice(["logistic", "lda", "ridge"])
+COMPARED = Choice(["auto", "means", "given-target"])
 _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
 
 #: Parameters of the estimators; `parameters` translates their values.
 SETTINGS = tables.options(
     option("--method", type=METHODS, help="Moments to compare. [default: mean]"),
+    option("--compare", type=COMPARED, help="What a regression compares. [default: auto]"),
     option("--n-spurious", type=COUNT, help="Directions to remove, or a test. [default: auto]"),
     option("--level", type=float, help="Level of that test. [default: 0.01]"),
     option("--scale", type=float, help="Share of these directions to keep, 0 to 1. [default: 0]"),
@@ -242,8 +244,11 @@ def _paragraphs(
     test, scale = estimator.rank_test_, estimator.scale
     origin = "as requested" if test is None else f"tested at level {test.level:g}"
     fate = {0: "removed", 1: "left unchanged"}.get(scale, f"scaled to {100 * scale:g}%")
+    n_found = estimator.n_spurious_
+    if getattr(estimator, "compared_", "") == "nothing" and test is not None and test.rank:
+        n_found, fate = test.rank, "kept: removing them does not clearly help in new environments"
     lines: list[RenderableType] = [
-        f"{estimator.n_spurious_} of {estimator.n_features_in_} directions shift between "
+        f"{n_found} of {estimator.n_features_in_} directions shift between "
         f"environments ({origin}) and were {fate}."
     ]
     if search is not None:

@@ -12,6 +12,7 @@ from isrlearn.core.subspace import (
     principal_angles,
     regression_subspace,
 )
+from isrlearn.core.target import given_target
 from isrlearn.core.whiten import (
     Coordinates,
     Whitening,
@@ -31,6 +32,7 @@ __all__ = [
     "Whitening",
     "covariance_rank",
     "covariance_subspace",
+    "given_target",
     "head_coordinates",
     "joint_rank",
     "joint_subspace",

@@ -12,7 +12,13 @@ from scipy import linalg
 
 from isrlearn.core.laws import Shifts, covariance_shifts, joint_shifts, mean_shifts
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
+from isrlearn.core.rank import (
+    RankTest,
+    covariance_rank,
+    independent_shifts,
+    joint_rank,
+    mean_rank,
+)
 from isrlearn.core.subspace import (
     NEGLIGIBLE,
     Rank,
@@ -203,3 +209,17 @@ METHODS: dict[str, Method] = {
     ),
     "regression": Method(regression_subspace, uses_classes=False),
 }
+
+
+def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tuple[int, str]:
+    """Largest number of spurious dimensions for cells of these counts, and what limits it."""
+    classes = None
+    if method.one_class and variant == "paper":
+        classes = np.flatnonzero(np.count_nonzero(count, axis=1) > 1)[-1:]
+    limit = independent_shifts(count, classes)
+    if method.second_order or d - 1 < limit:
+        return d - 1, f"at least one of the {d} dimensions must stay"
+    E = count.shape[1]
+    K = 1 if classes is not None else int(np.sum(np.count_nonzero(count, axis=1) > 1))
+    where = "" if K == 1 else f" in {K} classes"
+    return limit, f"the means of {E} environments{where} span no more"

@@ -201,6 +201,18 @@ class Moments:
             unlabelled=None if self.unlabelled is None else self.unlabelled.columns(stop),
         )
 
+    def of_environments(self, picked: NDArray) -> Moments:
+        """Moments of some environments, by mask or position; unlabelled rows remain."""
+        if self.pooled:
+            raise ValueError(NO_CELL_SCATTERS)
+        return replace(
+            self,
+            environments=self.environments[picked],
+            count=self.count[:, picked],
+            mean=self.mean[:, picked],
+            scatter=None if self.scatter is None else self.scatter[:, picked],
+        )
+
     def reweighted(self, weight: ArrayLike, unlabelled: ArrayLike | None = None) -> Moments:
         """Moments with the rows of each cell weighted by `weight` (K, E)."""
         w = np.asarray(weight, dtype=float)

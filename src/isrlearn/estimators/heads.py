@@ -82,11 +82,14 @@ class Sample:
         cells, X = self.cells.rows(known), self.X[known]
         key = np.column_stack([np.asarray(cells.cluster), cells.k, cells.e])
         _, first, own = np.unique(key, axis=0, return_index=True, return_inverse=True)
-        X = X[:] if isinstance(X, Rows) else X
+        X, target = X[:] if isinstance(X, Rows) else X, self.target
         if average:
             members = sparse.csr_array((np.ones(len(X)), (own.ravel(), np.arange(len(X)))))
             X = members @ X.astype(np.float64) / members.sum(axis=1)[:, None]
-        return Sample(X if average else X[first], replace(cells.rows(first), cluster=None))
+            target = None if target is None else members @ target[known] / members.sum(axis=1)
+        else:
+            X, target = X[first], None if target is None else target[known][first]
+        return Sample(X, replace(cells.rows(first), cluster=None), target)
 
     def row_sample(self) -> RowSample | None:
         """Rows with a known environment, at most 20,000 evenly spread; None if not in memory."""

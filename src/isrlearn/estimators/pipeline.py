@@ -14,10 +14,11 @@ from scipy import linalg
 from sklearn.base import is_classifier, is_regressor
 
 from isrlearn import validation as check
-from isrlearn.core.methods import METHODS, Method
+from isrlearn.core.methods import METHODS, Method, dimension_limit
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, covariance_rank, independent_shifts, smallest_cell
+from isrlearn.core.rank import RankTest, covariance_rank, smallest_cell
 from isrlearn.core.subspace import Eraser, Subspace, last_compared
+from isrlearn.core.target import compared_moments, given_target
 from isrlearn.core.whiten import (
     ROWS_PER_FEATURE,
     head_coordinates,
@@ -27,6 +28,7 @@ from isrlearn.core.whiten import (
 from isrlearn.engine import SparseRows
 from isrlearn.estimators.given_heads import check_head, fit_estimator
 from isrlearn.estimators.heads import HEADS, Problem, cell_weights, n_repeated
+from isrlearn.estimators.held_out import helpful
 from isrlearn.estimators.permutation import permutation_rank
 
 Keep = Literal["mean", "pooled", "cell"]
@@ -56,6 +58,8 @@ class Settings:
         head at all.
     penalty : float, default=1.0
         L2 penalty of the head: 1/C, or alpha.
+    compare : str, default="means"
+        As in `ISRRegressor`.
     """
 
     method: str = "mean"
@@ -67,6 +71,7 @@ class Settings:
     head: Any = None
     penalty: float = 1.0
     weights: Any = None
+    compare: str = "means"
 
     @property
     def closed_form(self) -> bool:
@@ -82,6 +87,7 @@ class Settings:
         if METHODS[self.method].second_order or (self.weights is not None and self.closed_form):
             return "cell"
         pooled, fitted = self.variant == "pooled", not isinstance(self.head, tuple | None)
+        fitted = fitted or self.compare != "means"
         reduced = self.n_components is not None and (self.n_components != "auto" or pooled)
         whitened = pooled and n >= ROWS_PER_FEATURE * d
         if not (isinstance(self.n_spurious, str) or fitted or reduced or whitened):
@@ -103,6 +109,10 @@ class Fitted:
         Principal directions that the fit was confined to.
     coef, intercept : ndarray or None
         The head with the removal folded in.
+    compared : str, default="means"
+        What a regression compared.
+    held_out : dict or None
+        Errors on held-out environments, if they decided that.
     """
 
     moments: Moments
@@ -111,6 +121,8 @@ class Fitted:
     components: NDArray | None
     coef: Any = None
     intercept: Any = None
+    compared: str = "means"
+    held_out: dict[str, NDArray] | None = None
 
     def store(self, estimator: Any) -> Any:
         """The estimator with these results as its attributes."""
@@ -127,6 +139,9 @@ class Fitted:
             flat = is_regressor(estimator)
             estimator.coef_ = self.coef
             estimator.intercept_ = float(self.intercept[0]) if flat else self.intercept
+            if flat:
+                estimator.compared_ = self.compared if estimator.n_spurious_ else "nothing"
+                estimator.held_out_ = self.held_out
         return estimator
 
 
@@ -188,7 +203,8 @@ class Fitter:
         else:
             # With few rows the head can do without a d×d matrix, and so can a mean method.
             lean = p is None and most.keep(n, d) == "pooled" and n < ROWS_PER_FEATURE * d / 2
-            if wide and keep != "mean" and (not lean or any(s.closed_form for s in settings)):
+            lean = lean and not any(s.closed_form or s.compare != "means" for s in settings)
+            if wide and keep != "mean" and not lean:
                 self.moments = sample.moments(keep)
             self.sample, self.reduced = sample, self.moments
             if p is not None:
@@ -211,8 +227,10 @@ class Fitter:
 
     def fit(self, settings: Settings) -> Fitted:
         """Subspace, eraser and head for these settings, in the original features."""
-        s, P = settings, self.components
-        key = (s.method, s.n_spurious, s.level)
+        s, P, held_out = settings, self.components, None
+        if s.compare == "auto":
+            s, held_out = self._chosen(s)
+        key = (s.method, s.compare, s.n_spurious, s.level)
         if key not in self._subspaces:
             self._subspaces[key] = self._find(s)
         found = self._subspaces[key]
@@ -228,12 +246,27 @@ class Fitter:
             if P is not None:
                 coef = coef @ P.T
                 intercept = intercept - coef @ center
-        return Fitted(self.moments, subspace, eraser, P, coef, intercept)
+        return Fitted(self.moments, subspace, eraser, P, coef, intercept, s.compare, held_out)
 
-    def _find(self, s: Settings) -> Subspace:
+    def _chosen(self, s: Settings) -> tuple[Settings, dict[str, NDArray] | None]:
+        """Settings that compare what helps on held-out environments, and the errors there."""
+        options = ("means", "given-target") if s.n_spurious == "auto" else ("means",)
+        found = {how: self._find(replace(s, compare=how), quiet=True) for how in options}
+        found["nothing"] = replace(
+            found["means"], basis=found["means"].basis[:, :0], dual=found["means"].dual[:, :0]
+        )
+        for how, subspace in found.items():
+            self._subspaces[s.method, how, s.n_spurious, s.level] = subspace
+        warn = self.sample.has_rows and not self.clip
+        best, held_out = helpful(self.reduced, found, s, warn=warn)
+        return replace(s, compare=best), held_out
+
+    def _find(self, s: Settings, *, quiet: bool = False) -> Subspace:
         """The spurious subspace, on the principal components if there are any."""
         method, moments, rank = METHODS[s.method], self.features, s.n_spurious
         d = moments.n_features
+        if s.compare == "given-target" and len(moments.environments) > 1:
+            moments = given_target(self.reduced)
         if len(moments.environments) < 2:
             return Subspace(np.zeros((d, 0)), np.zeros((d, 0)), np.zeros(0))
         check.check_cells(moments, second_order=method.second_order)
@@ -241,7 +274,7 @@ class Fitter:
         if getattr(getattr(rows, "cells", None), "cluster", None) is not None:
             rows = rows.independent(average=not method.second_order)
         X = getattr(rows, "X", None)
-        if isinstance(rank, str) and type(X) is np.ndarray and not self.clip:
+        if isinstance(rank, str) and type(X) is np.ndarray and not (self.clip or self._subspaces):
             repeated = n_repeated(X)
             if repeated:
                 warnings.warn(
@@ -270,11 +303,12 @@ class Fitter:
         found = method.find(moments, rank, variant=s.variant, level=s.level)
         if found.basis.shape[1] < d:
             return found
-        warnings.warn(
-            f"all {d} dimensions shift between environments; the one that shifts least is kept",
-            UserWarning,
-            stacklevel=6,
-        )
+        if not quiet:
+            warnings.warn(
+                f"all {d} dimensions shift between environments; the one that shifts least is kept",
+                UserWarning,
+                stacklevel=6,
+            )
         return method.find(moments, d - 1, variant=s.variant, level=s.level)
 
     def _tested(self, s: Settings, method: Method, sample: Any) -> RankTest | str:
@@ -282,7 +316,10 @@ class Fitter:
         moments, p, clustered = self.features, None, sample is not self.sample
         if clustered:
             moments = sample.moments("cell")
-        if sample.has_rows and (moments.n_features >= _WIDE or moments.pooled):
+        given = s.compare == "given-target"
+        if given or moments.n_features > self.features.n_features:
+            moments = compared_moments(moments if clustered else self.reduced, s.compare)
+        if sample.has_rows and not given and (moments.n_features >= _WIDE or moments.pooled):
             smallest = smallest_cell(moments) if method.second_order else np.inf
             p = reliable_components(moments, smallest)
         if p is not None:
@@ -299,7 +336,7 @@ class Fitter:
         """Coefficients and intercepts on the (reduced) features."""
         rank = subspace.basis.shape[1]
         idle = rank == 0 or s.scale == 1
-        erased = None if idle else (s.method, rank, s.scale)
+        erased = None if idle else (s.method, s.compare, rank, s.scale)
         shared = (erased, s.head if isinstance(s.head, str) else id(s.head), repr(s.weights))
         key = (*shared, s.penalty)
         if key in self._heads:
@@ -319,20 +356,6 @@ class Fitter:
             coef, intercept = fit_estimator(s.head, problem)
         self._heads[key] = coef, intercept
         return coef, intercept
-
-
-def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tuple[int, str]:
-    """Largest number of spurious dimensions for cells of these counts, and what limits it."""
-    classes = None
-    if method.one_class and variant == "paper":
-        classes = np.flatnonzero(np.count_nonzero(count, axis=1) > 1)[-1:]
-    limit = independent_shifts(count, classes)
-    if method.second_order or d - 1 < limit:
-        return d - 1, f"at least one of the {d} dimensions must stay"
-    E = count.shape[1]
-    K = 1 if classes is not None else int(np.sum(np.count_nonzero(count, axis=1) > 1))
-    where = "" if K == 1 else f" in {K} classes"
-    return limit, f"the means of {E} environments{where} span no more"
 
 
 def _warn_if_equal(settings: Settings, moments: Moments, sample: Any) -> None:

@@ -14,17 +14,26 @@ from isrlearn.estimators.pipeline import Settings, fit
 
 
 class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
-    """Linear regression that ignores what shifts between environments.
+    """Linear regression that ignores what shifts between environments, where that helps.
 
     Finds the directions along which the mean of the features shifts between environments
     (ISR-Regression), removes them, and fits a linear head on the rest. Means only: under the
-    regression model covariances shift along invariant directions too.
+    regression model covariances shift along invariant directions too. By default a removal must
+    prove itself on environments that were held out; in doubt nothing is removed.
 
     Parameters
     ----------
     n_spurious : int, "auto" or "permutation", default="auto"
         Number of spurious dimensions. "auto" tests for it from moments; "permutation" compares
         the same statistic with its values after the environments were permuted.
+    compare : {"auto", "means", "given-target"}, default="auto"
+        "means" compares the means of the features, as published: if the target differs between
+        environments, what predicts it is removed too. "given-target" compares means given the
+        target (the adjusted means of an analysis of covariance). "auto" takes the one with the
+        lower error in environments held out in turn, if it is better than no removal by more than
+        one standard error, and else removes nothing; with two environments, none can be held
+        out. "auto" is "means" if there is nothing to decide: if `n_spurious` is a number, with
+        ``variant="paper"``, and for a head given as a pair.
     level : float, default=0.01
         Level of each step of the rank test.
     scale : float, default=0.0
@@ -63,7 +72,13 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     spectrum_ : ndarray
         Strength of the directions, strongest first.
     rank_test_ : RankTest or None
-        How `n_spurious_` was decided, unless it was given.
+        How many dimensions shift, unless their number was given.
+    compared_ : {"means", "given-target", "nothing"}
+        What was compared to find the directions removed; "nothing" if none was.
+    held_out_ : dict or None
+        If held-out environments decided: from "nothing", "means" and "given-target", as far as
+        they were tried, to the root mean squared error in each environment of a ridge head
+        fitted on others.
     eraser_ : Eraser
         The removal.
     moments_ : Moments
@@ -79,8 +94,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     ...     500, 4, n_invariant=3, n_spurious=2, task="regression", random_state=0
     ... )
     >>> reg = ISRRegressor().fit(data.X, data.y, environments=data.environments)
-    >>> reg.n_spurious_, reg.coef_.shape
-    (2, (5,))
+    >>> reg.n_spurious_, reg.compared_, reg.coef_.shape
+    (2, 'given-target', (5,))
     """
 
     __metadata_request__fit = {"environments": True, "clusters": True}
@@ -92,6 +107,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         self,
         n_spurious: int | str = "auto",
         *,
+        compare: str = "auto",
         level: float = 0.01,
         scale: float = 0.0,
         n_components: int | float | str | None = "auto",
@@ -102,6 +118,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         missing_environments: str = "raise",
     ) -> None:
         self.n_spurious = n_spurious
+        self.compare = compare
         self.level = level
         self.scale = scale
         self.n_components = n_components
@@ -152,7 +169,11 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     def _settings(self) -> Settings:
         """The parameters, checked."""
         heads = [name for name in HEADS if HEADS[name].task == "regression"]
-        check.check_parameters(self, head=heads, weights=(None, "group"))
+        compared = ("auto", "means", "given-target")
+        check.check_parameters(self, head=heads, weights=(None, "group"), compare=compared)
+        # An explicit number is removed; and a trained head may have seen every environment.
+        decided = not isinstance(self.n_spurious, str) or isinstance(self.head, tuple)
+        decided = decided or self.variant == "paper" or self.scale == 1
         return Settings(
             "regression",
             self.n_spurious,
@@ -163,4 +184,5 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
             self.head,
             self.alpha,
             self.weights,
+            "means" if self.compare == "auto" and decided else self.compare,
         )

@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from isrlearn import validation as check
-from isrlearn.core.methods import METHODS
+from isrlearn.core.methods import METHODS, dimension_limit
 from isrlearn.estimators import selection as rules
 from isrlearn.estimators.heads import Sample
-from isrlearn.estimators.pipeline import Fitter, Settings, dimension_limit
+from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.progress import progress
 
 Split = tuple[Sample, Sample]

@@ -1,0 +1,146 @@
+"""Whether a removal helps a regression: the choice between comparisons on held-out environments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.core.heads import ridge_head
+from isrlearn.core.moments import NO_CELL_SCATTERS, Moments
+from isrlearn.core.subspace import Eraser, Subspace, regression_subspace
+from isrlearn.core.target import compared_moments
+from isrlearn.core.whiten import head_coordinates
+from isrlearn.estimators.heads import cell_weights
+
+#: Most folds of environments that are held out.
+_MOST_FOLDS = 20
+
+
+def helpful(
+    moments: Moments, found: Mapping[str, Subspace], settings: Any, *, warn: bool = True
+) -> tuple[str, dict[str, NDArray] | None]:
+    """What to compare, of the subspaces found, and errors on held-out environments.
+
+    "nothing" unless a removal is better beyond doubt, and where no environment can be held out:
+    then there are no errors.
+
+    Parameters
+    ----------
+    moments : Moments
+        With the target as last column.
+    found : mapping
+        From what was compared to the subspace found.
+    settings : Settings
+        Of the head: a ridge head with its penalty and weights stands for any other.
+    warn : bool, default=True
+        Warn where nothing can be held out.
+    """
+    ranks = {how: subspace.rank for how, subspace in found.items() if subspace.rank}
+    few = np.count_nonzero(moments.count) < 3
+    if not ranks:
+        return "nothing", None
+    if few or moments.pooled:
+        if warn:
+            why = "with two environments" if few else "with so many environments and features"
+            warnings.warn(
+                f"{why} none can be held out to see whether a removal helps, so nothing was "
+                "removed; compare='means' or 'given-target' removes what shifts",
+                UserWarning,
+                stacklevel=7,
+            )
+        return "nothing", None
+
+    def weigh(part: Moments) -> Moments:
+        weights = settings.weights
+        return part if weights is None else part.reweighted(*cell_weights(part, weights))
+
+    how = {"alpha": settings.penalty, "scale": settings.scale, "weigh": weigh}
+    errors = held_out_errors(moments, ranks, **how)
+    return beyond_doubt(errors), errors
+
+
+def held_out_errors(
+    moments: Moments,
+    ranks: Mapping[str, int],
+    *,
+    alpha: float = 1.0,
+    scale: float = 0.0,
+    weigh: Callable[[Moments], Moments] = lambda moments: moments,
+) -> dict[str, NDArray[np.float64]]:
+    """Root mean squared error in each environment of ridge heads fitted on other environments.
+
+    Everything is computed from moments. Each environment is held out in turn, with more than
+    twenty of them a twentieth at a time; rows of unknown environment always train.
+
+    Parameters
+    ----------
+    moments : Moments
+        With a scatter per cell, and the target as last column.
+    ranks : mapping
+        From what is compared, "means" or "given-target", to the number of dimensions to remove.
+    alpha : float, default=1.0
+        Penalty of the heads.
+    scale : float, default=0.0
+        Share of the spurious part that is kept.
+    weigh : callable, optional
+        Weights the environments of moments for the head.
+
+    Returns
+    -------
+    dict
+        From "nothing" and each of the given comparisons to an array of shape (E,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean = np.zeros((1, 3, 2))
+    >>> mean[0, :, 0] = mean[0, :, 1] = [-3.0, 0.0, 3.0]  # y = x, and both shift
+    >>> moments = Moments.population(mean, [[1.0, 1.0], [1.0, 1.1]])
+    >>> errors = held_out_errors(moments, {"means": 0}, alpha=0.0)
+    >>> bool(np.allclose(errors["nothing"], np.sqrt(0.1)))
+    True
+    """
+    scatter, seen = moments.scatter, moments.count[0] > 0
+    if scatter is None or moments.pooled:
+        raise ValueError(NO_CELL_SCATTERS)
+    moments, scatter = moments.of_environments(seen), scatter[0, seen]
+    E, errors = len(scatter), dict[str, NDArray[np.float64]]()
+    fold = np.arange(E) % min(E, _MOST_FOLDS)
+    for out in (fold == j for j in range(fold.max() + 1)):
+        train = moments.of_environments(~out)
+        pooled = replace(train, scatter=train.within())
+        features, weighted = compared_moments(pooled, "means"), weigh(train)
+        most = min(int((~out).sum()), features.n_features) - 1
+        for how, rank in {"nothing": 0, **ranks}.items():
+            found = regression_subspace(compared_moments(pooled, how), min(rank, most))
+            eraser = Eraser.of(found, scale, features.total[1])
+            coef, intercept = ridge_head(weighted, head_coordinates(features, eraser), alpha=alpha)
+            residual = np.append(-coef, 1.0)
+            bias = moments.mean[0, out] @ residual - intercept
+            variance = (scatter[out] @ residual) @ residual / moments.count[0, out]
+            errors.setdefault(how, np.empty(E))[out] = np.sqrt(bias**2 + np.maximum(variance, 0))
+    return errors
+
+
+def beyond_doubt(errors: Mapping[str, NDArray]) -> str:
+    """Which removal has the smallest error, if it beats "nothing" by more than one standard error.
+
+    The standard error is that of the mean difference over environments; in doubt, "nothing".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain = np.array([1.0, 2.0, 3.0])
+    >>> beyond_doubt({"nothing": plain, "means": plain - [0.0, 0.1, 0.9]})
+    'means'
+    >>> beyond_doubt({"nothing": plain, "means": plain - [-0.1, 0.0, 0.2]})
+    'nothing'
+    """
+    best = min(errors, key=lambda how: errors[how].mean())
+    gain = errors["nothing"] - errors[best]
+    return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)) else "nothing"

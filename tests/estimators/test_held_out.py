@@ -1,0 +1,166 @@
+"""Regression that does no harm: features given the target, and removals that must prove useful."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isrlearn import ISRRegressor
+from isrlearn.core import Moments, given_target, mean_rank, principal_angles, regression_subspace
+from isrlearn.engine import cell_moments
+from isrlearn.estimators.held_out import beyond_doubt, held_out_errors
+
+
+def population(gains, offsets, shifts, d=5, seed=0):
+    """Moments of features and target: y ~ N(shift_e, 1), x = (gain_e a) y + b_e + noise."""
+    rng = np.random.default_rng(seed)
+    E, a = len(shifts), rng.normal(size=d)
+    slopes = np.outer(gains, a)  # (E, d)
+    mean = np.hstack([slopes * shifts[:, None] + offsets, shifts[:, None]])
+    loading = np.concatenate([slopes, np.ones((E, 1))], axis=1)
+    noise = np.diag(np.append(np.full(d, 0.25), 0.0))
+    covariance = loading[:, :, None] * loading[:, None, :] + noise
+    return Moments.population(mean[None], covariance[None], 1000.0)
+
+
+def planted(E, seed=0):
+    """Moments where one feature follows the target in every other environment only, and b_e."""
+    rng = np.random.default_rng(seed)
+    loading = np.zeros((E, 4, 6))  # sources: three invariant features, noise of y, two noises
+    weights, sign = np.array([1.0, -1.0, 0.5]), np.where(np.arange(E) % 2, 1.0, -1.0)
+    loading[:, :3, :3] = np.eye(3)
+    target = np.concatenate([weights, [1.0, 0.0, 0.0]])
+    loading[:, 3] = sign[:, None] * target + [0, 0, 0, 0, 0.3, 0]
+    loading = np.concatenate([loading, np.broadcast_to(target, (E, 1, 6))], axis=1)
+    mean = np.zeros((E, 5))
+    mean[:, 3] = rng.normal(size=E)
+    covariance = loading @ loading.transpose(0, 2, 1)
+    return Moments.population(mean[None], covariance[None], 1000.0), np.eye(4)[:, 3:]
+
+
+def test_given_the_target_a_shift_of_the_target_is_no_shift():
+    shifts = np.array([0.0, 2.0, -1.0, 4.0])
+    moments = population(np.ones(4), np.zeros((4, 5)), shifts)
+    assert np.abs(moments.columns(5).mean_shifts()).max() > 1.0
+    assert np.abs(given_target(moments).mean_shifts()).max() < 1e-12
+
+
+def test_given_the_target_the_planted_directions_are_found():
+    rng = np.random.default_rng(1)
+    basis = np.linalg.qr(rng.normal(size=(5, 2)))[0]
+    offsets, shifts = rng.normal(size=(4, 2)) @ basis.T, rng.normal(size=4)
+    moments = population(np.ones(4), offsets, shifts)
+    found = regression_subspace(given_target(moments), 2)
+    assert principal_angles(found.basis, basis)[0] < 1e-10
+    assert principal_angles(regression_subspace(moments.columns(5), 2).basis, basis)[0] > 0.1
+    reg = ISRRegressor(2, compare="given-target").fit_moments(moments)
+    assert principal_angles(reg.spurious_basis_, basis)[0] < 1e-10
+    assert reg.compared_ == "given-target"
+
+
+def test_the_test_given_the_target_keeps_its_level():
+    # Without the correction for estimated slopes, most of these samples would show a shift.
+    found = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        e = np.repeat(np.arange(3), 40)
+        y = rng.normal(size=120) + 5.0 * e
+        X = np.outer(y, [1.0, -0.5, 0.0]) + rng.normal(size=(120, 3))
+        found += mean_rank(given_target(cell_moments(X, None, e, targets=y)), level=0.05).rank > 0
+    assert found <= 20
+
+
+def test_a_shift_of_the_target_alone_removes_nothing():
+    moments = population(np.ones(5), np.zeros((5, 5)), np.array([0.0, 2.0, -1.0, 4.0, 1.0]))
+    reg = ISRRegressor().fit_moments(moments)
+    plain = ISRRegressor(0).fit_moments(moments)
+    assert reg.compared_ == "nothing"
+    assert reg.n_spurious_ == 0
+    np.testing.assert_allclose(reg.coef_, plain.coef_, atol=1e-12)
+    errors = reg.held_out_
+    assert errors["means"].mean() > 1.2 * errors["nothing"].mean()
+
+
+@pytest.mark.parametrize("E", [4, 7, 25])
+def test_a_planted_direction_is_removed(E):
+    moments, basis = planted(E)
+    reg = ISRRegressor().fit_moments(moments)
+    assert principal_angles(reg.spurious_basis_, basis)[0] < 1e-8
+    assert np.abs(reg.coef_ @ basis).max() < 1e-8
+    assert set(reg.held_out_) == {"nothing", "means", "given-target"}
+    assert all(values.shape == (E,) for values in reg.held_out_.values())
+    assert reg.held_out_[reg.compared_].mean() < reg.held_out_["nothing"].mean()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"n_spurious": 2}, {"variant": "paper"}, {"head": (np.ones(5), 0.0)}, {"compare": "means"}],
+    ids=str,
+)
+def test_explicit_choices_are_not_overruled(parameters):
+    moments = population(np.ones(5), np.zeros((5, 5)), np.array([0.0, 2.0, -1.0, 4.0, 1.0]))
+    reg = ISRRegressor(**parameters).fit_moments(moments)
+    known = regression_subspace(
+        moments.columns(5),
+        parameters.get("n_spurious", "auto"),
+        variant=parameters.get("variant", "pooled"),
+    )
+    assert (reg.compared_, reg.held_out_) == ("means", None)
+    assert reg.n_spurious_ == known.rank > 0
+    assert principal_angles(reg.spurious_basis_, known.basis)[0] < 1e-7
+
+
+def test_errors_are_those_of_estimators_fitted_on_the_others(continuous):
+    X, y, e = continuous
+    ranks = {"means": 2, "given-target": 1}
+    errors = held_out_errors(cell_moments(X, None, e, targets=y), ranks, alpha=3.0, scale=0.5)
+    for how, rank in {"nothing": 0, **ranks}.items():
+        compare = "means" if how == "nothing" else how
+        for i, name in enumerate(np.unique(e)):
+            out = e == name
+            reg = ISRRegressor(rank, compare=compare, alpha=3.0, scale=0.5)
+            reg.fit(X[~out], y[~out], environments=e[~out])
+            expected = np.sqrt(np.mean((y[out] - reg.predict(X[out])) ** 2))
+            assert errors[how][i] == pytest.approx(expected, rel=1e-8)
+
+
+def test_weights_count_on_held_out_environments_too(continuous):
+    X, y, e = continuous
+    rows = np.concatenate([np.flatnonzero(e == v)[: 200 - 50 * i] for i, v in enumerate(set(e))])
+    X, y, e = X[rows], y[rows], e[rows]
+    reg = ISRRegressor(weights="group").fit(X, y, environments=e)
+    name = reg.environments_[1]
+    other = ISRRegressor(0, weights="group").fit(X[e != name], y[e != name], e[e != name])
+    rmse = np.sqrt(np.mean((y[e == name] - other.predict(X[e == name])) ** 2))
+    assert reg.held_out_["nothing"][1] == pytest.approx(rmse, rel=1e-8)
+
+
+def test_two_environments_remove_nothing_and_say_so():
+    rng = np.random.default_rng(0)
+    X, e = rng.normal(size=(200, 3)), np.arange(200) % 2
+    X[:, 0] += 3.0 * e
+    y = X[:, 1] + rng.normal(size=200)
+    with pytest.warns(UserWarning, match="with two environments none can be held out"):
+        reg = ISRRegressor().fit(X, y, environments=e)
+    assert (reg.n_spurious_, reg.compared_, reg.held_out_) == (0, "nothing", None)
+    assert reg.rank_test_.rank == 1
+    assert ISRRegressor(compare="given-target").fit(X, y, environments=e).n_spurious_ == 1
+
+
+def test_clusters_are_compared_given_their_target():
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(120), 5)
+    e = clusters % 3
+    y = np.repeat(rng.normal(size=120), 5) + e
+    X = np.outer(y, [1.0, 0.5]) + np.repeat(rng.normal(size=(120, 2)), 5, axis=0)
+    X += 0.01 * rng.normal(size=X.shape)
+    given = ISRRegressor(compare="given-target")
+    assert given.fit(X, y, e, clusters=clusters).rank_test_.p_values[0] > 0.01
+    assert ISRRegressor(compare="means").fit(X, y, e, clusters=clusters).n_spurious_ == 1
+
+
+def test_in_doubt_nothing():
+    plain = np.array([1.0, 2.0, 3.0, 2.0])
+    better, unsure = plain - [0.2, 0.3, 0.2, 0.3], plain - [0.9, -0.6, 0.0, 0.1]
+    assert beyond_doubt({"nothing": plain, "means": unsure}) == "nothing"
+    assert beyond_doubt({"nothing": plain, "means": better, "given-target": unsure}) == "means"
