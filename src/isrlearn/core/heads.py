@@ -22,7 +22,7 @@ Root = Callable[..., NDArray]
 
 #: Coordinates up to which the scatter of rows is computed; beyond, it is sketched by this many
 #: directions, seen on this many rows.
-_FULL, _LEADING, _ROWS = 1024, 128, 1024
+_FULL, _LEADING, _ROWS = 1024, 128, 2048
 #: Curvature, as a share of the largest, below which a direction stays as it is.
 _FLAT = 1e-13
 
@@ -110,10 +110,10 @@ def row_scatter(rows: NDArray) -> NDArray | Sketch:
     values, vectors = linalg.eigh((inner + inner.T) / 2)
     seen = values > 1e-6 * values[-1]
     images = images @ (vectors[:, seen] / np.sqrt(values[seen]))
-    vectors, singular, _ = linalg.svd(images, full_matrices=False)
+    values, vectors = linalg.eigh(images.T @ images)
     trace = step * float(np.vdot(some, some))
-    rest = max(trace - float((singular**2).sum()), 1e-6 * trace) / (p - len(singular))
-    return vectors, singular**2, rest
+    rest = max(trace - float(values.sum()), 1e-6 * trace) / (p - len(values))
+    return images @ (vectors / np.sqrt(values)), values, rest
 
 
 def inverse_root(scatter: NDArray | Sketch, along: float, penalty: float) -> Root:

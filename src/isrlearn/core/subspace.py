@@ -100,11 +100,11 @@ class Eraser:
         """Rows of X with the spurious part scaled, in X's own precision."""
         if not self.basis.shape[1]:
             return X.copy()
-        return X + self._change((X - self.center).astype(X.dtype))
+        return X + self._change((X - self.center).astype(X.dtype, copy=False))
 
     def centred(self, X: NDArray) -> NDArray:
         """Erased rows of X less the centre, in X's own precision."""
-        Z = (X - self.center).astype(X.dtype)
+        Z = (X - self.center).astype(X.dtype, copy=False)
         if self.basis.shape[1]:
             Z += self._change(Z)
         return Z

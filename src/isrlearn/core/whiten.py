@@ -198,7 +198,8 @@ class Coordinates:
     def __call__(self, X: NDArray) -> NDArray:
         """Rows of X in these coordinates, in X's own precision."""
         if self.linear.ndim == 2:
-            return (X - self.eraser.center).astype(X.dtype) @ self.linear.astype(X.dtype)
+            Z = (X - self.eraser.center).astype(X.dtype, copy=False)
+            return Z @ self.linear.astype(X.dtype, copy=False)
         Z = self.eraser.centred(X)
         Z *= self.linear.astype(X.dtype)
         return Z
