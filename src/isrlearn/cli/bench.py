@@ -136,7 +136,8 @@ def _partial(name: str, **given: Any) -> tuple[Any, Any, Any]:
 
 def _regimes(name: str, **given: Any) -> tuple[Any, Any, Any]:
     """Plan of the comparison with rivals in every regime, and how to run and write it."""
-    from isrlearn.paper.regimes.page import RegimesPlan, run, write_regimes
+    from isrlearn.paper.regimes.page import run, write_regimes
+    from isrlearn.paper.regimes.scores import RegimesPlan
 
     return RegimesPlan(**given), run, write_regimes
 

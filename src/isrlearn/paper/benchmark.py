@@ -19,8 +19,6 @@ from isrlearn.paper.summary import Summary, csv_of_records, error_tables, summar
 from isrlearn.paper.tables import Table, csv_of, markdown, result_dict, write_files
 from isrlearn.progress import terminated_as_interrupted
 
-__all__ = ["Result", "run", "write_result"]
-
 
 @dataclass(frozen=True)
 class Result:

@@ -18,8 +18,6 @@ from isrlearn.paper.experiments import EXPERIMENTS
 from isrlearn.paper.methods import METHODS
 from isrlearn.paper.records import CellKey, Failure, Record
 
-__all__ = ["environment_errors", "evaluate", "fitted"]
-
 
 def evaluate(experiment: str, keys: Sequence[CellKey]) -> Iterator[Record | Failure]:
     """Outcome of each cell, in order; the data, the same for all of them, are made once.

@@ -14,8 +14,6 @@ from isrlearn.paper.datasets import (
     make_regression_unit_test,
 )
 
-__all__ = ["EXPERIMENTS", "Experiment", "Panel", "Task"]
-
 Task = Literal["classification", "regression"]
 
 

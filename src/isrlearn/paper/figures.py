@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from isrlearn.paper.partial_labels import Curve
     from isrlearn.paper.published import PublishedResults
 
-__all__ = ["STYLES", "drawn", "error_figure", "labels_figure", "require_matplotlib"]
-
 #: Colour and marker of each method, the same in all figures. The colours are those of Okabe and
 #: Ito, distinguishable under the common colour deficiencies; the markers make sure that no line
 #: is identified by its colour alone.

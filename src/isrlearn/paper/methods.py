@@ -13,8 +13,6 @@ from isrlearn import ISRClassifier, ISRRegressor
 from isrlearn.paper.baselines import make_baseline, published_trials, search_space
 from isrlearn.paper.experiments import Panel
 
-__all__ = ["METHODS", "Method"]
-
 BOTH = frozenset({"classification", "regression"})
 CLASSIFICATION = frozenset({"classification"})
 REGRESSION = frozenset({"regression"})

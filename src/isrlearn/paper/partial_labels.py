@@ -24,18 +24,6 @@ from isrlearn.paper.runner import recorded
 from isrlearn.paper.summary import csv_of_scores, mean_interval
 from isrlearn.paper.tables import Table, markdown, plus_minus, result_dict, write_files
 
-__all__ = [
-    "DATASETS",
-    "FRACTIONS",
-    "METHODS",
-    "Curve",
-    "LabelsPlan",
-    "LabelsResult",
-    "curves",
-    "run_partial_labels",
-    "write_partial_labels",
-]
-
 DATASETS: Mapping[str, tuple[str, Callable[..., Splits]]] = {
     "waterbirds-like": ("Waterbirds-like simulation", make_waterbirds_like),
     "digits-on-paper": ("Digits on paper", load_digits_on_paper),

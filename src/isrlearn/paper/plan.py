@@ -15,8 +15,6 @@ from isrlearn.paper.methods import METHODS
 from isrlearn.paper.published import published_cell
 from isrlearn.paper.records import CellKey, Record
 
-__all__ = ["Plan", "check_names", "numbers"]
-
 
 @dataclass(frozen=True)
 class Plan:

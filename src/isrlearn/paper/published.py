@@ -15,16 +15,6 @@ from typing import Any, TypeAlias
 from isrlearn.paper.summary import Summary
 from isrlearn.paper.tables import Table, number
 
-__all__ = [
-    "Comparison",
-    "Published",
-    "PublishedResults",
-    "compared",
-    "comparison_tables",
-    "published_cell",
-    "published_results",
-]
-
 N_SEEDS = 50
 WITHIN = 3.0  # standard errors of the difference
 

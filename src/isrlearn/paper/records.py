@@ -21,8 +21,6 @@ from typing import IO, Any
 
 from isrlearn.io.files import atomic_write
 
-__all__ = ["SCHEMA", "CellKey", "Failure", "Record", "RecordError", "RecordFile", "read_records"]
-
 SCHEMA = "isrlearn-benchmark/1"
 
 

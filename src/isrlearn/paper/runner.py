@@ -15,8 +15,6 @@ from threadpoolctl import threadpool_limits
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
 from isrlearn.progress import progress, terminated_as_interrupted
 
-__all__ = ["complete", "outcomes", "recorded"]
-
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
 

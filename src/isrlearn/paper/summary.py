@@ -13,16 +13,6 @@ from scipy import stats
 from isrlearn.paper.records import Record
 from isrlearn.paper.tables import Table, csv_text, number
 
-__all__ = [
-    "Summary",
-    "csv_of_records",
-    "csv_of_scores",
-    "error_tables",
-    "excess_errors",
-    "mean_interval",
-    "summaries",
-]
-
 
 @dataclass(frozen=True)
 class Summary:

@@ -13,17 +13,6 @@ from typing import Any
 from isrlearn.io.files import atomic_write
 from isrlearn.paper.records import Failure
 
-__all__ = [
-    "Table",
-    "csv_of",
-    "csv_text",
-    "markdown",
-    "number",
-    "plus_minus",
-    "result_dict",
-    "write_files",
-]
-
 
 @dataclass(frozen=True)
 class Table:

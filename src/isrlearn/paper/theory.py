@@ -20,13 +20,6 @@ from isrlearn.core import (
 )
 from isrlearn.paper.tables import Table, csv_of, markdown, write_files
 
-__all__ = [
-    "Complexity",
-    "complexity_table",
-    "environment_complexity",
-    "write_complexity",
-]
-
 ANGLE = 1e-8
 N_INVARIANT = 5
 

@@ -112,7 +112,9 @@ def test_every_method_beats_a_head_that_took_the_shortcut(name):
     found = features()
     test = found.splits.test
     before, after = (
-        worst_group_accuracy(test.y, METHODS[m].fit(found, RULE, 0)(test), test.environments)
+        worst_group_accuracy(
+            test.y, METHODS[m].fit(found, RULE, 0).predict(test), test.environments
+        )
         for m in ("original", name)
     )
     assert after > before + 0.2
@@ -138,7 +140,7 @@ def test_every_head_chooses_its_own_penalty_by_the_same_rule(name):
     for C in PENALTIES:
         fitted = METHODS[name].fit(found, replace(RULE, penalties=(C,)), 0)
         assert fitted.chosen["C"] == C
-        guess = fitted(held_out)
+        guess = fitted.predict(held_out)
         scores.append(worst_group_accuracy(held_out.y, guess, held_out.environments))
     chosen = METHODS[name].fit(found, replace(RULE, penalties=PENALTIES), 0).chosen
     assert scores[PENALTIES.index(chosen["C"])] == max(scores)
@@ -147,8 +149,8 @@ def test_every_head_chooses_its_own_penalty_by_the_same_rule(name):
 def test_without_a_head_the_first_method_is_a_probe():
     found = features(trained=False)
     test = found.splits.test
-    probe = METHODS["original"].fit(found, RULE, 0)(test)
-    refit = METHODS["refit"].fit(found, RULE, 0)(test)
+    probe = METHODS["original"].fit(found, RULE, 0).predict(test)
+    refit = METHODS["refit"].fit(found, RULE, 0).predict(test)
     np.testing.assert_array_equal(probe, refit)
     with pytest.raises(ValueError, match="so there is none to adapt"):
         METHODS["isr-own-head"].fit(found, RULE, 0)
@@ -168,7 +170,8 @@ def test_regressions_leave_the_shortcut(name):
     rule = Rule(regression=True, n_spurious=(1,), scale=(0.0,), penalties=(1.0,), n_components=None)
     test = parts[2]
     plain, ours = (
-        np.mean((METHODS[m].fit(found, rule, 0)(test) - test.y) ** 2) for m in ("refit", name)
+        np.mean((METHODS[m].fit(found, rule, 0).predict(test) - test.y) ** 2)
+        for m in ("refit", name)
     )
     assert plain > 1.5
     assert ours < 0.5

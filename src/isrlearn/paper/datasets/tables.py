@@ -19,8 +19,6 @@ from isrlearn.datasets.data import EnvironmentData
 from isrlearn.paper.datasets.files import VARIABLE, DataError, Resource, content, folders, located
 from isrlearn.paper.datasets.law_school import GENDERS, LAW_SCHOOL_FILE
 
-__all__ = ["TABLES", "TableTruth", "load_table"]
-
 Folder = str | os.PathLike[str] | None
 Files = Iterator[tuple[str, bytes]]  # path and content
 Columns = dict[str, NDArray]

@@ -18,8 +18,6 @@ from isrlearn.paper.real.methods import Rule
 from isrlearn.paper.real.networks import convolutional, efficientnet_lite0, perceptron
 from isrlearn.paper.real.tables import Experiment
 
-__all__ = ["REAL"]
-
 _MC_CMNIST_RULE = Rule(
     weights=("group",),
     n_spurious=(9, 20, 40),

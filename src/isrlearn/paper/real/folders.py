@@ -18,8 +18,6 @@ from isrlearn.paper.real.methods import Rule
 from isrlearn.paper.real.networks import ENCODERS, network_for
 from isrlearn.paper.real.tables import Experiment
 
-__all__ = ["CELEBA", "CLIP", "HEADS", "MULTINLI", "WATERBIRDS", "probe_rule"]
-
 _SCORES = ("average_accuracy", "worst_group_accuracy")
 _METHODS = ("original", "isr-mean", "isr-cov", "refit", "reweighted", "dfr", "leace")
 _TRAINED = {"erm": "ERM", "reweighting": "Reweighting", "group_dro": "GroupDRO"}

@@ -18,8 +18,6 @@ from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import group_sizes
 from isrlearn.paper.real.features import TrainedFeatures
 
-__all__ = ["METHODS", "Method", "Rule", "balanced", "comparable"]
-
 #: Number of ranges of the target that stand for the classes of a regression.
 _RANGES = 5
 
@@ -44,9 +42,6 @@ class Predictor:
 
     predict: Callable[[EnvironmentData], NDArray]
     chosen: Mapping[str, Any] = field(default_factory=dict)
-
-    def __call__(self, data: EnvironmentData) -> NDArray:
-        return self.predict(data)
 
 
 @dataclass(frozen=True)
@@ -215,13 +210,13 @@ def _correlation_remover(found: TrainedFeatures, rule: Rule, seed: int) -> Predi
 
 
 def _headed(
-    found: TrainedFeatures,
+    features: TrainedFeatures,
     rule: Rule,
     seed: int,
     change: Callable[[EnvironmentData], EnvironmentData],
 ) -> Predictor:
     """A head on changed features, chosen by the same rule as all others."""
-    splits = found.splits
+    splits = features.splits
     changed = Splits(*(change(part) for part in (splits.train, splits.validation, splits.test)))
     # Rounding noise is left of what was erased; it must not be whitened into features.
     X = changed.train.X
@@ -229,8 +224,8 @@ def _headed(
     rank = int((strengths > 1e-6 * strengths[0]).sum())
     if rule.n_components is None and rank < X.shape[1]:
         rule = replace(rule, n_components=rank)
-    predict = _searched(TrainedFeatures(changed, None), rule, seed, scale=1.0, n_spurious=0)
-    return Predictor(lambda data: predict(change(data)), predict.chosen)
+    found = _searched(TrainedFeatures(changed, None), rule, seed, scale=1.0, n_spurious=0)
+    return Predictor(lambda data: found.predict(change(data)), found.chosen)
 
 
 #: All methods, by name.

@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 from isrlearn.datasets import Splits
 from isrlearn.paper.real.features import one_thread
 
-__all__ = [
-    "ENCODERS",
-    "clip",
-    "convolutional",
-    "efficientnet_lite0",
-    "network_for",
-    "perceptron",
-    "read_images",
-    "word_average",
-]
-
 _IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _CLIP = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 

@@ -28,8 +28,6 @@ from isrlearn.paper.runner import recorded
 from isrlearn.paper.summary import csv_of_scores
 from isrlearn.paper.tables import Table, csv_of, markdown, result_dict, write_files
 
-__all__ = ["RealPlan", "RealResult", "run_real", "write_real"]
-
 
 @dataclass(frozen=True)
 class RealPlan:
@@ -208,10 +206,10 @@ def _scored(
 ) -> list[Record]:
     """Records of one method, fitted once for all its scores."""
     rule = experiment.rule(keys[0].optimizer, keys[0].options)
-    predict, seconds, notes = fitted(METHODS[name].fit, found, rule, keys[0].seed)
+    model, seconds, notes = fitted(METHODS[name].fit, found, rule, keys[0].seed)
     metric = SCORES[experiment.scores[0]].kind
     test, validation = (
-        group_report(data.y, predict(data), environments=data.environments, metric=metric)
+        group_report(data.y, model.predict(data), environments=data.environments, metric=metric)
         for data in (found.splits.test, found.splits.validation)
     )
     out = []
@@ -219,5 +217,5 @@ def _scored(
         score = SCORES[key.options["score"]]
         errors = [score.error(group.value) for group in test.groups]
         value, held_out = (score.error(score.of(report)) for report in (test, validation))
-        out.append(Record(key, value, held_out, errors, seconds, notes, chosen=predict.chosen))
+        out.append(Record(key, value, held_out, errors, seconds, notes, chosen=model.chosen))
     return out

@@ -23,17 +23,6 @@ from isrlearn.paper.records import Record
 from isrlearn.paper.summary import mean_interval
 from isrlearn.paper.tables import Table, plus_minus
 
-__all__ = [
-    "SCORES",
-    "CellScore",
-    "Experiment",
-    "PaperScore",
-    "TableScore",
-    "cell_scores",
-    "paper_score",
-    "score_tables",
-]
-
 
 @dataclass(frozen=True)
 class Experiment:

@@ -18,8 +18,6 @@ from isrlearn.paper.datasets.coloured import COLOURS
 from isrlearn.paper.datasets.tables import TABLES, load_table
 from isrlearn.paper.rivals import known_or_inferred
 
-__all__ = ["DATASETS", "REGIMES", "Task", "tasks"]
-
 #: Share of the rows of a table that are tested on, most rows to train on, components of images.
 _TEST_SHARE, _MOST_ROWS, _COMPONENTS = 0.4, 2000, 100
 #: Most environments that are left out in turn; fewest rows of which shares can be reversed.

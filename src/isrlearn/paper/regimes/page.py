@@ -15,8 +15,6 @@ from isrlearn.paper.regimes.data import DATASETS, REGIMES
 from isrlearn.paper.regimes.scores import METHODS, RegimesPlan, Score, run_regimes
 from isrlearn.paper.tables import Table, markdown, write_files
 
-__all__ = ["RegimesPlan", "RegimesResult", "run", "write_regimes"]
-
 #: Points behind the best from which a method counts as clearly behind.
 _BEHIND = 0.03
 _NOTE = (

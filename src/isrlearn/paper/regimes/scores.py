@@ -28,8 +28,6 @@ from isrlearn.paper.regimes.data import DATASETS, REGIMES, Task, tasks
 from isrlearn.paper.tables import csv_text
 from isrlearn.progress import progress, terminated_as_interrupted
 
-__all__ = ["METHODS", "RegimesPlan", "Score", "read_scores", "run_regimes"]
-
 #: Candidates for C, folds, and rows with the accuracy of its class that a group is shrunk by.
 PENALTIES, _FOLDS, _SHRINKAGE = (1e-3, 1e-2, 1e-1, 1.0), 3, 5.0
 

@@ -15,8 +15,6 @@ from isrlearn.torch.batches import Batch, outputs_of
 from isrlearn.torch.layer import captured
 from isrlearn.validation import check_between, check_choice
 
-__all__ = ["OBJECTIVES", "Objective", "make_objective"]
-
 
 @dataclass
 class Objective(ABC):
