@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from isrlearn.paper.baselines.linear import (
-    LinearBaseline,
-    LinearClassifier,
-    LinearRegressor,
-    documented,
-    parameter,
-)
+from isrlearn.paper.baselines.linear import LinearBaseline, both_tasks, parameter
 from isrlearn.paper.baselines.objectives import MeanRisk, Objective, OutputVariance, SoftMaximum
 from isrlearn.paper.baselines.risks import Risk
 from isrlearn.paper.baselines.solve import Gradient, Problem, Shares, adam, converged
@@ -76,6 +70,12 @@ class Minimizer(LinearBaseline):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _ERM(Minimizer):
+    """{model} on all samples, whatever their environment.
+
+    Trained on samples whose spurious features were permuted, it is the oracle of the linear unit
+    tests.
+    """
+
     missing_environments: str = parameter(
         "single",
         '{"raise", "single"}',
@@ -88,32 +88,12 @@ class _ERM(Minimizer):
         return Objective(((1.0, MeanRisk(tuple(shares))),))
 
 
-@documented
-class ERMClassifier(LinearClassifier, _ERM):
-    """Logistic regression on all samples, whatever their environment.
-
-    Trained on samples whose spurious features were permuted, it is the oracle of the linear unit
-    tests.
-    """
-
-
-@documented
-class ERMRegressor(LinearRegressor, _ERM):
-    """Least squares on all samples, whatever their environment."""
+ERMClassifier, ERMRegressor = both_tasks(_ERM)
 
 
 @dataclass(eq=False, repr=False)
 class _IBERM(_ERM):
-    bottleneck: float = parameter(0.1, "float", "Weight of the variance of the outputs.")
-
-    def _objective(self, shares: Shares) -> Objective:
-        every = tuple(shares)
-        return Objective(((1.0, MeanRisk(every)), (self.bottleneck, OutputVariance(every))))
-
-
-@documented
-class IBERMClassifier(LinearClassifier, _IBERM):
-    r"""Logistic regression with a penalty on the variance of its outputs (IB-ERM).
+    r"""{model} with a penalty on the variance of its outputs (IB-ERM).
 
     With outputs :math:`z = w^\top x + b` of all samples, whatever their environment, and the
     weight :math:`\gamma` of the bottleneck, minimises (Ahuja et al., 2021, whose variance divides
@@ -123,37 +103,46 @@ class IBERMClassifier(LinearClassifier, _IBERM):
         R(z) + \gamma \operatorname{Var}(z) .
     """
 
+    bottleneck: float = parameter(0.1, "float", "Weight of the variance of the outputs.")
 
-@documented
-class IBERMRegressor(LinearRegressor, _IBERM):
-    """Least squares with a penalty on the variance of its outputs (IB-ERM).
+    def _objective(self, shares: Shares) -> Objective:
+        every = tuple(shares)
+        return Objective(((1.0, MeanRisk(every)), (self.bottleneck, OutputVariance(every))))
 
-    The objective is that of `IBERMClassifier`, with the squared error as the loss.
-    """
+
+IBERMClassifier, IBERMRegressor = both_tasks(_IBERM)
 
 
 class _Reweighted(Minimizer):
+    """{model} in which every cell, a class in an environment, has the same weight.
+
+    A sample's weight is ``n / (n_cells * n_cell)``.
+    """
+
     _by_cell = True
 
     def _objective(self, shares: Shares) -> Objective:
         return Objective(((1.0, MeanRisk()),))
 
 
-@documented
-class ReweightedClassifier(LinearClassifier, _Reweighted):
-    """Logistic regression in which every cell, a class in an environment, has the same weight.
-
-    A sample's weight is ``n / (n_cells * n_cell)``.
-    """
-
-
-@documented
-class ReweightedRegressor(LinearRegressor, _Reweighted):
-    """Least squares in which every environment has the same weight."""
+ReweightedClassifier, ReweightedRegressor = both_tasks(_Reweighted)
 
 
 @dataclass(eq=False, repr=False)
 class _GroupDRO(Minimizer):
+    r"""{model} for the worst cell, a class in an environment (group DRO).
+
+    Minimises the largest of the cells' risks (Sagawa et al., 2020). The converged form smooths
+    the maximum with the smoothing :math:`\tau`,
+
+    .. math::
+        \tau \log \sum_g \exp(R_g / \tau) ,
+
+    which exceeds the maximum by at most :math:`\tau` times the logarithm of the number of cells.
+    The published form is Adam on a weighted mean of the risks whose weights are multiplied by
+    :math:`\exp(\eta R_g)` in each step, :math:`\eta` being the parameter ``step``.
+    """
+
     smoothing: float = parameter(
         1e-3, "float", 'Smoothness of the maximum, above 0 ("converged" only).', low=1e-6
     )
@@ -192,26 +181,4 @@ def adversary(risks: Sequence[Risk], step: float) -> Gradient:
     return gradient
 
 
-@documented
-class GroupDROClassifier(LinearClassifier, _GroupDRO):
-    r"""Logistic regression for the worst cell, a class in an environment (group DRO).
-
-    Minimises the largest of the cells' risks (Sagawa et al., 2020). The converged form smooths
-    the maximum with the smoothing :math:`\tau`,
-
-    .. math::
-        \tau \log \sum_g \exp(R_g / \tau) ,
-
-    which exceeds the maximum by at most :math:`\tau` times the logarithm of the number of cells.
-    The published form is Adam on a weighted mean of the risks whose weights are multiplied by
-    :math:`\exp(\eta R_g)` in each step, :math:`\eta` being the parameter ``step``.
-    """
-
-
-@documented
-class GroupDRORegressor(LinearRegressor, _GroupDRO):
-    """Least squares for the worst environment (group DRO).
-
-    The objective is that of `GroupDROClassifier`, with the squared error as the loss and
-    environments for cells.
-    """
+GroupDROClassifier, GroupDRORegressor = both_tasks(_GroupDRO)

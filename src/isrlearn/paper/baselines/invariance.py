@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.paper.baselines.erm import Minimizer
-from isrlearn.paper.baselines.linear import (
-    LinearBaseline,
-    LinearClassifier,
-    LinearRegressor,
-    documented,
-    parameter,
-)
+from isrlearn.paper.baselines.linear import LinearBaseline, both_tasks, parameter
 from isrlearn.paper.baselines.objectives import (
     DummyGradient,
     GradientVariance,
@@ -50,6 +44,21 @@ class _Penalized(Minimizer):
 
 @dataclass(eq=False, repr=False)
 class _IRMv1(_Penalized):
+    r"""{model} that rescaling or shifting improves in no environment (IRMv1).
+
+    With outputs :math:`z = w^\top x + b`, the risk :math:`R_e` of environment e and the weight
+    :math:`\lambda` of the penalty, minimises
+
+    .. math::
+        (1 - \lambda) \frac1E \sum_e R_e(z)
+        + \lambda \sum_e \bigl\| \nabla_{\alpha, \beta} R_e(\alpha z + \beta)
+        |_{\alpha = 1, \beta = 0} \bigr\|^2 .
+
+    This is the form of the published linear unit tests. That of Arjovsky et al. (2019) has no
+    :math:`\beta`. The objective is not convex: the converged form starts from the minimum of the
+    mean risk and increases the penalty tenfold per stage.
+    """
+
     penalty: float = parameter(
         0.9,
         "float",
@@ -65,34 +74,20 @@ class _IRMv1(_Penalized):
         return Objective(((1.0, MeanRisk()), (fraction * odds, DummyGradient())))
 
 
-@documented
-class IRMv1Classifier(LinearClassifier, _IRMv1):
-    r"""Logistic regression that rescaling or shifting improves in no environment (IRMv1).
-
-    With outputs :math:`z = w^\top x + b`, the risk :math:`R_e` of environment e and the weight
-    :math:`\lambda` of the penalty, minimises
-
-    .. math::
-        (1 - \lambda) \frac1E \sum_e R_e(z)
-        + \lambda \sum_e \bigl\| \nabla_{\alpha, \beta} R_e(\alpha z + \beta)
-        |_{\alpha = 1, \beta = 0} \bigr\|^2 .
-
-    This is the form of the published linear unit tests. That of Arjovsky et al. (2019) has no
-    :math:`\beta`. The objective is not convex: the converged form starts from the minimum of the
-    mean risk and increases the penalty tenfold per stage.
-    """
-
-
-@documented
-class IRMv1Regressor(LinearRegressor, _IRMv1):
-    """Least squares that rescaling or shifting improves in no environment (IRMv1).
-
-    The objective is that of `IRMv1Classifier`, with the squared error as the loss.
-    """
+IRMv1Classifier, IRMv1Regressor = both_tasks(_IRMv1)
 
 
 @dataclass(eq=False, repr=False)
 class _IBIRM(_IRMv1):
+    r"""IRMv1 with a penalty on the variance of its outputs (IB-IRM).
+
+    Adds to the objective of `IRMv1Classifier` the variance of the outputs, computed in each
+    environment and averaged, with the weight :math:`\gamma` of the bottleneck (Ahuja et al., 2021):
+
+    .. math::
+        \frac{\gamma}{E} \sum_e \operatorname{Var}_e(z) .
+    """
+
     penalty: float = parameter(
         0.5, "float", "Weight of IRMv1's penalty, from 0 to just below 1.", high=_ALMOST_ONE
     )
@@ -103,37 +98,12 @@ class _IBIRM(_IRMv1):
         return Objective((*super()._penalized(fraction).terms, (weight, OutputVariance())))
 
 
-@documented
-class IBIRMClassifier(LinearClassifier, _IBIRM):
-    r"""IRMv1 with a penalty on the variance of its outputs (IB-IRM).
-
-    Adds to the objective of `IRMv1Classifier` the variance of the outputs, computed in each
-    environment and averaged, with the weight :math:`\gamma` of the bottleneck (Ahuja et al., 2021):
-
-    .. math::
-        \frac{\gamma}{E} \sum_e \operatorname{Var}_e(z) .
-    """
-
-
-@documented
-class IBIRMRegressor(LinearRegressor, _IBIRM):
-    """IRMv1 for regression with a penalty on the variance of its outputs (IB-IRM).
-
-    The objective is that of `IBIRMClassifier`, with the squared error as the loss.
-    """
+IBIRMClassifier, IBIRMRegressor = both_tasks(_IBIRM)
 
 
 @dataclass(eq=False, repr=False)
 class _IGA(_Penalized):
-    penalty: float = parameter(1000.0, "float", "Weight of the penalty.")
-
-    def _penalized(self, fraction: float) -> Objective:
-        return Objective(((1.0, MeanRisk()), (fraction * self.penalty, GradientVariance())))
-
-
-@documented
-class IGAClassifier(LinearClassifier, _IGA):
-    r"""Logistic regression whose gradients agree between environments (IGA).
+    r"""{model} whose gradients agree between environments (IGA).
 
     With the risk :math:`R_e` of environment e, weights :math:`w` (intercept included) and the
     weight :math:`\lambda` of the penalty, minimises
@@ -149,26 +119,18 @@ class IGAClassifier(LinearClassifier, _IGA):
     penalty tenfold per stage.
     """
 
+    penalty: float = parameter(1000.0, "float", "Weight of the penalty.")
 
-@documented
-class IGARegressor(LinearRegressor, _IGA):
-    """Least squares whose gradients agree between environments (IGA).
+    def _penalized(self, fraction: float) -> Objective:
+        return Objective(((1.0, MeanRisk()), (fraction * self.penalty, GradientVariance())))
 
-    The objective is that of `IGAClassifier`, with the squared error as the loss.
-    """
+
+IGAClassifier, IGARegressor = both_tasks(_IGA)
 
 
 @dataclass(eq=False, repr=False)
 class _VREx(_Penalized):
-    penalty: float = parameter(10.0, "float", "Weight of the penalty.")
-
-    def _penalized(self, fraction: float) -> Objective:
-        return Objective(((1.0, MeanRisk()), (fraction * self.penalty, RiskVariance())))
-
-
-@documented
-class VRExClassifier(LinearClassifier, _VREx):
-    r"""Logistic regression with similar risks in all environments (V-REx).
+    r"""{model} with similar risks in all environments (V-REx).
 
     With the risk :math:`R_e` of environment e and the weight :math:`\lambda` of the penalty,
     minimises (Krueger et al., 2021)
@@ -177,17 +139,27 @@ class VRExClassifier(LinearClassifier, _VREx):
         \frac1E \sum_e R_e + \lambda \operatorname{Var}_e(R_e) .
     """
 
+    penalty: float = parameter(10.0, "float", "Weight of the penalty.")
 
-@documented
-class VRExRegressor(LinearRegressor, _VREx):
-    """Least squares with similar errors in all environments (V-REx).
+    def _penalized(self, fraction: float) -> Objective:
+        return Objective(((1.0, MeanRisk()), (fraction * self.penalty, RiskVariance())))
 
-    The objective is that of `VRExClassifier`, with the squared error as the loss.
-    """
+
+VRExClassifier, VRExRegressor = both_tasks(_VREx)
 
 
 @dataclass(eq=False, repr=False)
 class _ANDMask(LinearBaseline):
+    """{model} by steps on which the environments agree (ANDMask).
+
+    Gradient descent on the features as they are. In each environment the gradient of the
+    coefficients is scaled to norm one. A weight changes only if its gradient's signs, added up
+    over the E environments, exceed ``agreement * E`` in absolute value. All weights decay by
+    ``learning_rate * weight_decay`` per step. These are the steps of the published linear unit
+    tests. They do not descend an objective, so there is no converged form, and where environments
+    disagree the result depends on the initial weights.
+    """
+
     agreement: float = parameter(
         0.9, "float", "Share of the environments by which signs must agree, from 0 to 1.", high=1.0
     )
@@ -225,22 +197,4 @@ def masked_gradient(gradients: NDArray, agreement: float) -> NDArray:
     return scaled.mean(axis=0) * agree
 
 
-@documented
-class ANDMaskClassifier(LinearClassifier, _ANDMask):
-    """Logistic regression by steps on which the environments agree (ANDMask).
-
-    Gradient descent on the features as they are. In each environment the gradient of the
-    coefficients is scaled to norm one. A weight changes only if its gradient's signs, added up
-    over the E environments, exceed ``agreement * E`` in absolute value. All weights decay by
-    ``learning_rate * weight_decay`` per step. These are the steps of the published linear unit
-    tests. They do not descend an objective, so there is no converged form, and where environments
-    disagree the result depends on the initial weights.
-    """
-
-
-@documented
-class ANDMaskRegressor(LinearRegressor, _ANDMask):
-    """Least squares by steps on which the environments agree (ANDMask).
-
-    The steps are those of `ANDMaskClassifier`, with the squared error as the loss.
-    """
+ANDMaskClassifier, ANDMaskRegressor = both_tasks(_ANDMask)

@@ -1,7 +1,7 @@
 """Linear models fitted with environments: input, fit, prediction and documentation.
 
-A baseline is a method combined with a task. The method is a dataclass whose fields, made by
-`parameter`, are the parameters of the estimator; the task is `LinearClassifier` or
+A baseline is a method combined with a task by `both_tasks`. The method is a dataclass whose fields,
+made by `parameter`, are the parameters of the estimator; the task is `LinearClassifier` or
 `LinearRegressor`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from abc import abstractmethod
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,8 +31,6 @@ from isrlearn.validation import (
     check_environments,
     check_sample_weight,
 )
-
-Class = TypeVar("Class", bound=type)
 
 #: Rows in a block that fits in the cache.
 _BLOCK = 10_000
@@ -204,6 +202,7 @@ class LinearClassifier(LinearScores, ClassifierMixin, LinearModel):
     """Logistic regression for two classes, multinomial for more."""
 
     head: Any = "logistic"
+    _model, _note, _example = "Logistic regression", "", ("2", "(1, 10)")
     _attributes: ClassVar[str] = """
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
@@ -248,6 +247,8 @@ class LinearClassifier(LinearScores, ClassifierMixin, LinearModel):
 class LinearRegressor(RegressorMixin, LinearModel):
     """Regression with the squared error."""
 
+    _model, _example = "Least squares", ("1", "(10,)")
+    _note = "\n\n    The loss is the squared error, and cells are environments."
     _attributes: ClassVar[str] = """
     coef_ : ndarray of shape (n_features,)
         Weights of the features on their original scale.
@@ -299,22 +300,27 @@ _DOCSTRING = """{description}
     """
 
 
-def documented(cls: Class) -> Class:
-    """The baseline, with its parameters, attributes and an example added to its docstring."""
+def both_tasks(method: Any) -> tuple[type[Any], type[Any]]:
+    """Classifier and regressor of a method, whose docstring and parameters describe both."""
     lines = []
-    for f in sorted(fields(cls), key=lambda f: bool(f.kw_only)):
+    for f in sorted(fields(method), key=lambda f: bool(f.kw_only)):
         default = f'"{f.default}"' if isinstance(f.default, str) else f.default
         lines.append(f"    {f.name} : {f.metadata['kind']}, default={default}")
         lines += textwrap.wrap(
             f.metadata["text"], 92, initial_indent=" " * 8, subsequent_indent=" " * 8
         )
-    classifier = issubclass(cls, LinearClassifier)
-    cls.__doc__ = _DOCSTRING.format(
-        description=(cls.__doc__ or "").rstrip(),
-        parameters="\n".join(lines),
-        attributes=cls._attributes,  # type: ignore[attr-defined]
-        name=cls.__name__,
-        test="2" if classifier else "1",
-        shape="(1, 10)" if classifier else "(10,)",
-    )
-    return cls
+    made = []
+    tasks: tuple[Any, ...] = (LinearClassifier, LinearRegressor)
+    for task in tasks:
+        name = method.__name__.lstrip("_") + task.__name__.removeprefix("Linear")
+        description = (method.__doc__ or "").rstrip().replace("{model}", task._model)
+        text = _DOCSTRING.format(
+            description=description + task._note,
+            parameters="\n".join(lines),
+            attributes=task._attributes,
+            name=name,
+            test=task._example[0],
+            shape=task._example[1],
+        )
+        made.append(type(name, (task, method), {"__module__": method.__module__, "__doc__": text}))
+    return made[0], made[1]
