@@ -49,9 +49,6 @@ def test_means_are_uniform_before_scaling():
         assert 0 <= means.min() < 0.01 * scale
         assert 0.99 * scale < means.max() < scale
         assert means.mean() == pytest.approx(scale / 2, rel=0.05)
-    scaled = make_multiclass_unit_test(30, spurious_scale=50.0, **parameters).train.truth
-    np.testing.assert_allclose(scaled.spurious_means, 50 * truth.spurious_means)
-    np.testing.assert_allclose(scaled.sigma_spurious, 50 * truth.sigma_spurious)
 
 
 @pytest.mark.parametrize(("k", "E"), [(2, 2), (2, 4), (3, 2), (7, 2), (4, 3)])
@@ -78,5 +75,3 @@ def test_environments_stay_and_test_is_permuted():
 def test_bad_parameters():
     with pytest.raises(ValueError, match="n_classes=1 must be an integer, 2 or more"):
         make_multiclass_unit_test(1)
-    with pytest.raises(ValueError, match="invariant_scale=0"):
-        make_multiclass_unit_test(2, invariant_scale=0)

@@ -45,10 +45,8 @@ def test_least_squares_solves_the_model_of_the_paper():
 def test_spurious_features_are_large_in_the_model_of_the_paper():
     parameters = {"n_environments": 5, "n_samples": 0, "random_state": 0}
     paper = make_regression_unit_test(**parameters).train.truth
-    unscaled = make_regression_unit_test(spurious_scale=1.0, **parameters).train.truth
-    np.testing.assert_allclose(paper.maps, 50 * unscaled.maps)
-    np.testing.assert_allclose(paper.offsets, 50 * unscaled.offsets)
-    assert unscaled.maps.std() == pytest.approx(1.0, rel=0.2)
+    assert paper.maps.std() == pytest.approx(50.0, rel=0.2)
+    assert paper.offsets.std() == pytest.approx(50.0, rel=0.4)
 
 
 @pytest.mark.parametrize("E", [2, 10])
@@ -104,13 +102,5 @@ def test_environments_stay_and_test_is_permuted(anticausal):
 
 
 def test_bad_parameters():
-    with pytest.raises(ValueError, match="gain_range"):
-        make_regression_unit_test(anticausal=True, gain_range=(2, 1))
-    with pytest.raises(ValueError, match=r"target_noise=-1 must be in \[0, inf\)"):
-        make_regression_unit_test(target_noise=-1)
-    assert (
-        make_regression_unit_test(
-            n_samples=0, invariant_mean=-2.0, random_state=0
-        ).train.truth.invariant_mean.tolist()
-        == [-2.0] * 5
-    )
+    with pytest.raises(ValueError, match="n_environments=0"):
+        make_regression_unit_test(n_environments=0)

@@ -5,12 +5,12 @@ from isrlearn.paper.datasets.fashion_on_photos import load_fashion_on_photos
 from isrlearn.paper.datasets.group_folders import load_celeba, load_multinli, load_waterbirds
 from isrlearn.paper.datasets.idx import load_idx_images, read_idx
 from isrlearn.paper.datasets.law_school import load_law_school
-from isrlearn.paper.datasets.regression import make_regression_unit_test
 from isrlearn.paper.datasets.tables import load_table
 from isrlearn.paper.datasets.unit_tests import (
     LINEAR_UNIT_TESTS,
     make_linear_unit_test,
     make_multiclass_unit_test,
+    make_regression_unit_test,
     permute_spurious,
 )
 

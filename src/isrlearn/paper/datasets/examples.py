@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,15 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core import Moments
 from isrlearn.datasets.data import Splits
-from isrlearn.datasets.parameters import (
-    RandomState,
-    Streams,
-    Use,
-    integer,
-    mixing_matrix,
-    number,
-    numbers,
-)
+from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, mixing_matrix
 from isrlearn.datasets.truth import GaussianTruth, LinearTruth
 
 
@@ -158,118 +149,58 @@ class Frame:
         return {"mixing": self.mixing, "n_invariant": self.n_invariant}
 
 
-def causal_regression(
-    frame: Frame,
-    *,
-    noise: Sequence[float] = (0.1, 1.5, 2.0),
-    noise_exponents: tuple[float, float] = (-2.0, 1.0),
-) -> CausalRegressionTruth:
-    """Example-1; noise of environments beyond those listed is 10 to a uniform exponent."""
-    listed = numbers("noise", noise, low=0)
-    low, high = interval("noise_exponents", noise_exponents)
-    drawn = [10.0 ** rng.uniform(low, high) for rng in frame.rngs()]
-    d_c, d_s = frame.n_invariant, frame.n_spurious
-    rng = frame.shared
+def causal_regression(frame: Frame) -> CausalRegressionTruth:
+    """Example-1; noise of environments beyond the third is 10 to a uniform exponent."""
+    d_c, d_s, rng = frame.n_invariant, frame.n_spurious, frame.shared
     return CausalRegressionTruth(
         **frame.fields,
         causes=rng.standard_normal((d_c, d_c)) / d_c,
         effects=rng.standard_normal((d_c, d_s)) / max(d_s, 1),
-        noise=_listed_first(listed, drawn),
+        noise=_listed_first((0.1, 1.5, 2.0), [10.0 ** r.uniform(-2, 1) for r in frame.rngs()]),
     )
 
 
-def cows_camels(
-    frame: Frame,
-    *,
-    animal: Sequence[float] = (0.3, 0.5, 0.7),
-    animal_range: tuple[float, float] = (0.3, 0.7),
-    agreement: Sequence[float] = (0.95, 0.97, 0.99),
-    agreement_range: tuple[float, float] = (0.9, 1.0),
-    invariant_scale: float = 0.01,
-    spurious_scale: float = 1.0,
-    noise: float = 0.1**0.5,
-) -> CowsCamelsTruth:
-    """Example-2; probabilities of environments beyond those listed are uniform in the ranges."""
-    animals = numbers("animal", animal, low=0, high=1)
-    agreements = numbers("agreement", agreement, low=0, high=1)
-    ranges = [
-        interval("animal_range", animal_range, 0, 1),
-        interval("agreement_range", agreement_range, 0, 1),
-    ]
-    drawn = np.array([[rng.uniform(*pair) for pair in ranges] for rng in frame.rngs()])
+def cows_camels(frame: Frame) -> CowsCamelsTruth:
+    """Example-2; probabilities of environments beyond the third are uniform."""
+    drawn = np.array([[r.uniform(0.3, 0.7), r.uniform(0.9, 1.0)] for r in frame.rngs()])
     return CowsCamelsTruth(
         **frame.fields,
-        animal=_listed_first(animals, drawn[:, 0]),
-        agreement=_listed_first(agreements, drawn[:, 1]),
-        invariant_scale=number("invariant_scale", invariant_scale, 0, above=True),
-        spurious_scale=number("spurious_scale", spurious_scale, 0),
-        noise=number("noise", noise, 0),
+        animal=_listed_first((0.3, 0.5, 0.7), drawn[:, 0]),
+        agreement=_listed_first((0.95, 0.97, 0.99), drawn[:, 1]),
+        invariant_scale=0.01,
+        spurious_scale=1.0,
+        noise=0.1**0.5,
     )
 
 
-def small_margin(
-    frame: Frame,
-    *,
-    margin: float = 0.1,
-    spurious_scale: float = 1.0,
-    sigma_invariant: float = 0.1,
-    sigma_spurious: float = 0.1,
-) -> GaussianTruth:
-    """Example-3: class 0 has means +margin and +mu_e, class 1 has -margin and -mu_e."""
-    sigma = number("sigma_spurious", sigma_spurious, 0, above=True)
-    sigmas = np.full(frame.n_environments, sigma)
-    return _opposite_classes(frame, margin, spurious_scale, sigma_invariant, sigmas)
+def small_margin(frame: Frame) -> GaussianTruth:
+    """Example-3: class 0 has means +0.1 and +mu_e, class 1 has -0.1 and -mu_e."""
+    return _opposite_classes(frame, np.full(frame.n_environments, 0.1))
 
 
-def small_margin_variance(
-    frame: Frame,
-    *,
-    margin: float = 0.1,
-    spurious_scale: float = 1.0,
-    sigma_invariant: float = 0.1,
-    sigma_spurious_range: tuple[float, float] = (0.1, 0.3),
-) -> GaussianTruth:
+def small_margin_variance(frame: Frame) -> GaussianTruth:
     """Example-3', with the spurious standard deviation drawn once per environment."""
-    low, high = interval("sigma_spurious_range", sigma_spurious_range, 0)
-    number("sigma_spurious_range[0]", low, 0, above=True)
     # A separate stream, so that with the same seed the means are those of Example-3.
-    sigmas = np.array([rng.uniform(low, high) for rng in frame.rngs(1)])
-    return _opposite_classes(frame, margin, spurious_scale, sigma_invariant, sigmas)
+    return _opposite_classes(frame, np.array([rng.uniform(0.1, 0.3) for rng in frame.rngs(1)]))
 
 
-def _opposite_classes(
-    frame: Frame,
-    margin: float,
-    spurious_scale: float,
-    sigma_invariant: float,
-    sigmas: NDArray[np.float64],
-) -> GaussianTruth:
+def _opposite_classes(frame: Frame, sigmas: NDArray[np.float64]) -> GaussianTruth:
     """Two equally frequent classes with opposite means."""
-    mu_c = np.full(frame.n_invariant, number("margin", margin, 0))
-    scale = number("spurious_scale", spurious_scale, 0)
-    mu_e = scale * np.array([rng.standard_normal(frame.n_spurious) for rng in frame.rngs()])
+    mu_c = np.full(frame.n_invariant, 0.1)
+    mu_e = np.array([rng.standard_normal(frame.n_spurious) for rng in frame.rngs()])
     return GaussianTruth(
         **frame.fields,
         class_priors=np.array([0.5, 0.5]),
         invariant_means=np.stack([mu_c, -mu_c]),
         spurious_means=np.stack([mu_e, -mu_e]),
-        sigma_invariant=number("sigma_invariant", sigma_invariant, 0, above=True),
+        sigma_invariant=0.1,
         sigma_spurious=sigmas,
         stratified=True,
     )
 
 
-def interval(name: str, value: ArrayLike, low: float = -np.inf, high: float = np.inf) -> NDArray:
-    """The value as a pair (lower, upper) inside [low, high]."""
-    pair = numbers(name, value, (2,), low, high)
-    if pair[0] > pair[1]:
-        raise ValueError(f"{name}={value!r} must be (lower, upper) with lower <= upper.")
-    return pair
-
-
-def _listed_first(listed: NDArray[np.float64], drawn: ArrayLike) -> NDArray[np.float64]:
+def _listed_first(listed: tuple[float, ...], drawn: ArrayLike) -> NDArray[np.float64]:
     """The drawn values, the first of them replaced by those listed."""
     values = np.array(drawn, dtype=np.float64)
-    n = min(len(listed), len(values))
-    values[:n] = listed[:n]
+    values[: len(listed)] = listed[: len(values)]
     return values

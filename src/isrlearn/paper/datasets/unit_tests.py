@@ -1,18 +1,16 @@
-"""The linear unit tests, by descriptive and published names, and the multiclass unit test."""
+"""The linear unit tests by descriptive and published names, and those of the paper."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from isrlearn.datasets.data import EnvironmentData, Splits
-from isrlearn.datasets.parameters import RandomState, Streams, Use, integer, number
-from isrlearn.datasets.truth import GaussianTruth, LinearTruth
+from isrlearn.datasets.parameters import RandomState, Streams, Use, integer
+from isrlearn.datasets.truth import GaussianTruth, LinearTruth, RegressionTruth
 from isrlearn.paper.datasets.examples import (
     Frame,
     causal_regression,
@@ -48,7 +46,6 @@ def make_linear_unit_test(
     n_invariant: int = 5,
     n_spurious: int = 5,
     random_state: RandomState = None,
-    **constants: Any,
 ) -> Splits:
     """Train, validation and test samples of a linear unit test.
 
@@ -56,20 +53,13 @@ def make_linear_unit_test(
     environment. :func:`permute_spurious` does the same to train, for the published oracle.
 
     ======================= ========== =====================================================
-    name                    published  constants, and what they are by default
+    name                    published  what changes between environments
     ======================= ========== =====================================================
-    "causal-regression"     Example-1  ``noise=(0.1, 1.5, 2.0)`` of the first environments,
-                                       10 to the power U(``noise_exponents=(-2, 1)``) beyond
-    "cows-camels"           Example-2  ``animal=(0.3, 0.5, 0.7)`` and ``agreement=(0.95, 0.97,
-                                       0.99)`` of the first environments, uniform in
-                                       ``animal_range=(0.3, 0.7)`` and
-                                       ``agreement_range=(0.9, 1.0)`` beyond;
-                                       ``invariant_scale=0.01``, ``spurious_scale=1.0``,
-                                       ``noise=sqrt(0.1)``
-    "small-margin"          Example-3  ``margin=0.1``, ``spurious_scale=1.0`` (of mu_e),
-                                       ``sigma_invariant=0.1``, ``sigma_spurious=0.1``
-    "small-margin-variance" Example-3' as Example-3, with ``sigma_spurious_range=(0.1, 0.3)``,
-                                       drawn once per environment
+    "causal-regression"     Example-1  noise: 0.1, 1.5, 2.0, then 10 to the power U(-2, 1)
+    "cows-camels"           Example-2  animals: 0.3, 0.5, 0.7 of class 1, then U(0.3, 0.7);
+                                       backgrounds that agree: 0.95, 0.97, 0.99, then U(0.9, 1)
+    "small-margin"          Example-3  standard normal means mu_e of the spurious features
+    "small-margin-variance" Example-3' mu_e, and their standard deviation, U(0.1, 0.3)
     ======================= ========== =====================================================
 
     With "-scrambled" after the name (an "s" in the published ones) the features are those of
@@ -88,8 +78,6 @@ def make_linear_unit_test(
         Dimensions of the two kinds of features.
     random_state : int, Generator or None
         Source of the random numbers.
-    **constants
-        Constants in the table.
 
     Returns
     -------
@@ -116,10 +104,8 @@ def make_linear_unit_test(
     3
     """
     example, scrambled = _lookup(name)
-    build = _EXAMPLES[example][1]
-    _check_constants(example, build, constants)
     frame = Frame.of(random_state, n_environments, n_invariant, n_spurious, scrambled)
-    return frame.splits(build(frame, **constants), n_samples)
+    return frame.splits(_EXAMPLES[example][1](frame), n_samples)
 
 
 def make_multiclass_unit_test(
@@ -129,37 +115,23 @@ def make_multiclass_unit_test(
     n_samples: int | ArrayLike = 10_000,
     n_invariant: int = 5,
     n_spurious: int = 5,
-    invariant_scale: float = 0.1,
-    spurious_scale: float = 1.0,
-    sigma_invariant: float = 0.1,
-    sigma_spurious: float = 0.1,
     scramble: bool = True,
     random_state: RandomState = None,
 ) -> Splits:
     """Train, validation and test samples of the paper's multiclass unit test.
 
-    Each class has an invariant mean, and each class in each environment a spurious mean, all
-    uniform on [0, 1); both kinds of features are scaled after the noise is added. In test the
-    spurious features are permuted within each environment.
+    Each class has an invariant mean, uniform on [0, 0.1), and each class in each environment a
+    spurious mean, uniform on [0, 1); standard deviations are 0.01 and 0.1. In test the spurious
+    features are permuted within each environment.
 
     Parameters
     ----------
     n_classes : int, default=3
         Number of classes, equally likely, named 0, 1, ….
-    n_environments : int, default=3
-        Number of environments, named 0, 1, …; a larger number leaves the first ones unchanged.
-    n_samples : int or array-like of shape (E,), default=10,000
-        Samples of each environment in each split.
-    n_invariant, n_spurious : int, default=5
-        Dimensions of the two kinds of features.
-    invariant_scale, spurious_scale : float, default=0.1 and 1.0
-        Factors of the latent features, noise included.
-    sigma_invariant, sigma_spurious : float, default=0.1
-        Standard deviations before scaling.
+    n_environments, n_samples, n_invariant, n_spurious, random_state
+        As in :func:`make_linear_unit_test`.
     scramble : bool, default=True
         Multiply the features by a random orthogonal matrix.
-    random_state : int, Generator or None
-        Source of the random numbers.
 
     Returns
     -------
@@ -177,18 +149,86 @@ def make_multiclass_unit_test(
     4
     """
     K = integer("n_classes", n_classes, 2)
-    nu_c = number("invariant_scale", invariant_scale, 0, above=True)
-    nu_e = number("spurious_scale", spurious_scale, 0, above=True)
-    sigma_e = number("sigma_spurious", sigma_spurious, 0, above=True)
     frame = Frame.of(random_state, n_environments, n_invariant, n_spurious, scramble)
     mu_e = [rng.random((K, frame.n_spurious)) for rng in frame.rngs()]
     truth = GaussianTruth(
         **frame.fields,
         class_priors=np.full(K, 1 / K),
-        invariant_means=nu_c * frame.shared.random((K, frame.n_invariant)),
-        spurious_means=nu_e * np.stack(mu_e, axis=1),
-        sigma_invariant=nu_c * number("sigma_invariant", sigma_invariant, 0, above=True),
-        sigma_spurious=np.full(frame.n_environments, nu_e * sigma_e),
+        invariant_means=0.1 * frame.shared.random((K, frame.n_invariant)),
+        spurious_means=np.stack(mu_e, axis=1),
+        sigma_invariant=0.01,
+        sigma_spurious=np.full(frame.n_environments, 0.1),
+    )
+    return frame.splits(truth, n_samples)
+
+
+def make_regression_unit_test(
+    *,
+    n_environments: int = 3,
+    n_samples: int | ArrayLike = 10_000,
+    n_invariant: int = 5,
+    n_spurious: int = 5,
+    anticausal: bool = False,
+    scramble: bool = True,
+    random_state: RandomState = None,
+) -> Splits:
+    r"""Train, validation and test samples of the regression unit test.
+
+    In the paper's model the spurious features depend on the invariant ones, without noise:
+
+    .. math:: y = w_c^\top z_c + b_c, \qquad z_e = 50\,(W_e z_c + b_e), \qquad z_c \sim N(1, 0.1^2)
+
+    with w_c, b_c, W_e and b_e standard normal. Least squares solves it, since y is a function of
+    z_c and z_c a function of x. It does not solve the *anti-causal* variant, where y is
+    ``w_c z_c`` plus noise and ``z_e = a_e y + b_e`` plus noise, with one gain ``a_e`` per
+    environment, uniform on [0.5, 1.5): there z_e contains information about the noise in y that
+    z_c does not. Noise, b_e and z_c, whose mean is zero, have standard deviation 0.1 there. In test
+    the spurious features are permuted within each environment.
+
+    Parameters
+    ----------
+    n_environments, n_samples, n_invariant, n_spurious, random_state
+        As in :func:`make_linear_unit_test`.
+    anticausal : bool, default=False
+        Use the variant.
+    scramble : bool, default=True
+        Multiply the features by a random orthogonal matrix.
+
+    Returns
+    -------
+    Splits
+        Their ``truth`` has the ``moments``, ``coef``, ``intercept``, ``spurious_basis`` and
+        ``mean_rank`` of these data.
+
+    Examples
+    --------
+    >>> from isrlearn.paper.datasets import make_regression_unit_test
+    >>> splits = make_regression_unit_test(n_environments=6, n_samples=200, random_state=0)
+    >>> test, truth = splits.test, splits.test.truth
+    >>> bool(abs(test.X @ truth.coef + truth.intercept - test.y).max() < 1e-10)
+    True
+    """
+    frame = Frame.of(random_state, n_environments, n_invariant, n_spurious, scramble)
+    E, d_c, d_s = frame.n_environments, frame.n_invariant, frame.n_spurious
+    rngs, shared = frame.rngs(), frame.shared
+    mean, scale, noise, offset = (0.0, 1.0, 0.1, 0.1) if anticausal else (1.0, 50.0, 0.0, 1.0)
+    offsets = np.array([offset * rng.standard_normal(d_s) for rng in rngs])
+    maps, gains = np.zeros((E, d_s, d_c)), np.zeros((E, d_s))
+    if anticausal:
+        gains[:] = np.array([rng.uniform(0.5, 1.5) for rng in rngs])[:, None]
+    else:
+        maps = np.array([rng.standard_normal((d_s, d_c)) for rng in rngs])
+    truth = RegressionTruth(
+        **frame.fields,
+        invariant_mean=np.full(d_c, mean),
+        sigma_invariant=0.1,
+        weights=shared.standard_normal(d_c),
+        bias=0.0 if anticausal else float(shared.standard_normal()),
+        maps=scale * maps,
+        gains=gains,
+        offsets=scale * offsets,
+        target_noise=noise,
+        spurious_noise=noise,
     )
     return frame.splits(truth, n_samples)
 
@@ -242,18 +282,3 @@ def _lookup(name: str) -> tuple[str, bool]:
         both = ", ".join(f"{k!r} ({v})" for k, v in LINEAR_UNIT_TESTS.items())
         raise ValueError(f"{name!r} is not a linear unit test; use one of {both}.")
     return numbers[number], "s" in short
-
-
-def _check_constants(
-    name: str, build: Callable[..., LinearTruth], constants: Mapping[str, Any]
-) -> None:
-    """Raise for constants that this unit test does not have."""
-    legal = [
-        p.name for p in inspect.signature(build).parameters.values() if p.kind is p.KEYWORD_ONLY
-    ]
-    unknown = sorted(set(constants) - set(legal))
-    if unknown:
-        raise ValueError(
-            f"{', '.join(unknown)}: not a constant of {name!r}, whose constants are "
-            f"{', '.join(legal)}."
-        )
