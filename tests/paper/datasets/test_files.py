@@ -81,11 +81,6 @@ def test_nobody_answers(tmp_path):
         content(resource("http://127.0.0.1:1/nothing"))
 
 
-def test_without_download_the_message_says_what_goes_where(tmp_path):
-    with pytest.raises(DataError, match=r"set.file\.gz does not exist: download it from http://x"):
-        content(resource("http://x"), tmp_path, download=False)
-
-
 @pytest.mark.parametrize("name", ["file.gz", "file"])
 def test_the_named_folder_comes_first_packed_or_not(tmp_path, monkeypatch, name):
     path = tmp_path / "mine" / "set" / name
@@ -93,7 +88,7 @@ def test_the_named_folder_comes_first_packed_or_not(tmp_path, monkeypatch, name)
     path.write_bytes(gzip.compress(BODY, mtime=0) if name.endswith(".gz") else BODY)
     monkeypatch.setenv("ISRLEARN_DATA", str(tmp_path / "mine"))
     assert folders() == [tmp_path / "mine", tmp_path / "cache"]
-    assert content(resource("http://x"), download=False) == BODY
+    assert content(resource("http://127.0.0.1:1/none")) == BODY
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_turned_garments_tell_their_angle_in_training_only(small):
 @REAL
 def test_the_real_files_are_the_published_ones():
     for name in ("mnist", "fashion-mnist"):
-        images, labels = load_idx_images(name, part="test", download=False)
+        images, labels = load_idx_images(name, part="test")
         assert images.shape == (10_000, 28, 28)
         assert np.bincount(labels).min() > 800
 

@@ -48,8 +48,3 @@ def test_the_target_is_no_feature_and_gender_is():
     gender = splits.train.X[:, names.index("gender")]
     np.testing.assert_array_equal(gender == 1, splits.train.environments == "female")
     assert 0 < splits.train.y.min() <= splits.train.y.max() <= 4
-
-
-def test_shares_that_leave_nothing():
-    with pytest.raises(ValueError, match=r"leave less than 0\.05 of the rows"):
-        load_law_school(test_share=0.6, validation_share=0.4)

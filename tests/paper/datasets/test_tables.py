@@ -59,9 +59,12 @@ def test_eight_cells_of_bladderbatch_are_empty():
     assert len(set(zip(data.y.tolist(), data.environments.tolist(), strict=True))) == 15 - 8
 
 
-def test_what_to_do_about_a_missing_file(tmp_path):
+def test_what_to_do_about_a_missing_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISRLEARN_DATA", str(tmp_path))
+    monkeypatch.setattr("isrlearn.paper.datasets.files.cache_folder", lambda: tmp_path)
+    load_table.cache_clear()  # of the files that other tests have read
     with pytest.raises(DataError, match=r"seglearn 1\.2\.5.*ISRLEARN_DATA"):
-        load_table("watch", data_home=tmp_path)
+        load_table("watch")
 
 
 def test_names_and_environments_are_checked():

@@ -35,7 +35,7 @@ def test_an_error_is_its_score_turned_around(name):
     score = SCORES[name]
     better, worse = (0.2, 0.3) if score.sign < 0 else (0.3, 0.2)
     assert score.error(better) < score.error(worse)
-    assert score.score(score.error(0.3)) == pytest.approx(0.3)
+    assert score.error(score.error(0.3)) == pytest.approx(0.3)
 
 
 def test_worst_ten_groups():

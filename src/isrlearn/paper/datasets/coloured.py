@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,8 +51,6 @@ def load_mc_cmnist(
     n_samples: int | None = None,
     correlations: Sequence[float] = (1.0, 0.9),
     random_state: RandomState = 0,
-    data_home: str | os.PathLike[str] | None = None,
-    download: bool = True,
 ) -> Splits:
     """Multi-class Coloured MNIST: in training nearly every digit has its own colour.
 
@@ -71,8 +68,6 @@ def load_mc_cmnist(
         The two probabilities.
     random_state : int, Generator or None, default=0
         Shuffles the images and draws the colours.
-    data_home, download
-        Where the files of MNIST are; see :func:`load_idx_images`.
 
     Returns
     -------
@@ -90,7 +85,7 @@ def load_mc_cmnist(
     shares = numbers("correlations", correlations, (2,), 0, 1)
     if n_samples is not None:
         integer("n_samples", n_samples, 30)
-    images, digits = load_idx_images("mnist", data_home=data_home, download=download)
+    images, digits = load_idx_images("mnist")
     n = len(digits) if n_samples is None else n_samples
     if n > len(digits):
         raise ValueError(f"n_samples={n} must be at most {len(digits)}, the images of MNIST.")
@@ -124,8 +119,6 @@ def load_rcfmnist(
     n_test: int = 10_000,
     correlation: float = 0.8,
     random_state: RandomState = 0,
-    data_home: str | os.PathLike[str] | None = None,
-    download: bool = True,
 ) -> Splits:
     """Rotated Coloured Fashion-MNIST: in training, redder garments are rotated further.
 
@@ -144,8 +137,6 @@ def load_rcfmnist(
         Share of the images whose colour reveals the angle.
     random_state : int, Generator or None, default=0
         Shuffles the images, draws angles and colours.
-    data_home, download
-        Where the files of Fashion-MNIST are; see :func:`load_idx_images`.
 
     Returns
     -------
@@ -170,9 +161,7 @@ def load_rcfmnist(
         integer("n_validation", n_validation, 1),
         integer("n_test", n_test, 1),
     )
-    images, garments = load_idx_images(
-        "fashion-mnist", part="train", data_home=data_home, download=download
-    )
+    images, garments = load_idx_images("fashion-mnist", part="train")
     if sum(sizes) > len(images):
         raise ValueError(
             f"n_train={sizes[0]}, n_validation={sizes[1]} and n_test={sizes[2]} add up to "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,8 +26,6 @@ def load_fashion_on_photos(
     n_test: int = 2400,
     side: int = 96,
     random_state: RandomState = 0,
-    data_home: str | os.PathLike[str] | None = None,
-    download: bool = True,
 ) -> Splits:
     """Shirts and coats on patches of two photographs, mostly one photograph per class in training.
 
@@ -49,8 +45,6 @@ def load_fashion_on_photos(
         Width and height of the images, at least 84.
     random_state : int, Generator or None, default=0
         Draws garments, positions and patches.
-    data_home, download
-        Where the files of Fashion-MNIST are; see :func:`load_idx_images`.
 
     Returns
     -------
@@ -68,10 +62,7 @@ def load_fashion_on_photos(
     share = number("correlation", correlation, 0, 1)
     integer("side", side, 28 * _FACTOR)
     photos = _photos()
-    loaded = {
-        part: load_idx_images("fashion-mnist", part=part, data_home=data_home, download=download)
-        for part in ("train", "test")
-    }
+    loaded = {part: load_idx_images("fashion-mnist", part=part) for part in ("train", "test")}
     streams = Streams.of(random_state)
     garments = {
         part: [np.flatnonzero(np.isin(labels, codes)) for codes in GARMENTS.values()]

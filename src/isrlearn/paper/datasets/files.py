@@ -54,22 +54,15 @@ def located(resource: Resource, data_home: str | os.PathLike[str] | None = None)
     return None
 
 
-def content(
-    resource: Resource, data_home: str | os.PathLike[str] | None = None, *, download: bool = True
-) -> bytes:
+def content(resource: Resource, data_home: str | os.PathLike[str] | None = None) -> bytes:
     """Content of a file of a data set, decompressed and checked.
 
-    If `download`, a file that is missing on this machine is saved to the last of the `folders`.
+    A file that is missing on this machine is downloaded to the last of the `folders`.
     """
     path = located(resource, data_home)
     if path is not None:
         return _checked(path.read_bytes(), resource, path, "delete it to have it downloaded again")
-    places = [folder / resource.path for folder in folders(data_home)]
-    if not download:
-        raise DataError(
-            f"{' or '.join(map(str, places))} does not exist: download it from {resource.url}, or "
-            "allow the download"
-        )
+    place = folders(data_home)[-1] / resource.path
     try:
         # A connection that ends too early raises http.client.IncompleteRead.
         with urllib.request.urlopen(resource.url, timeout=_TIMEOUT) as response:
@@ -80,8 +73,8 @@ def content(
             f"folder of your own and set {VARIABLE} to that folder"
         ) from error
     data = _checked(packed, resource, resource.url, "nothing was saved")
-    places[-1].parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(places[-1]) as file:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(place) as file:
         file.write(packed)
     return data
 

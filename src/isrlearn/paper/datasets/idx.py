@@ -93,11 +93,7 @@ def read_idx(source: str | os.PathLike[str] | bytes) -> NDArray:
 
 
 def load_idx_images(
-    name: str = "mnist",
-    *,
-    part: str = "all",
-    data_home: str | os.PathLike[str] | None = None,
-    download: bool = True,
+    name: str = "mnist", *, part: str = "all"
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Images (n, 28, 28) and labels (n,) of MNIST or Fashion-MNIST, as uint8.
 
@@ -106,11 +102,11 @@ def load_idx_images(
     name : {"mnist", "fashion-mnist"}, default="mnist"
     part : {"all", "train", "test"}, default="all"
         The 60,000 training images, the 10,000 test images, or the former followed by the latter.
-    data_home : path, optional
-        Folder that contains a folder of this name. Default: the one named by ISRLEARN_DATA, then
-        the user's cache.
-    download : bool, default=True
-        Download missing files (12 or 31 MB), checked by their sha256.
+
+    Notes
+    -----
+    Files are looked up in the folder named by ISRLEARN_DATA, then in the user's cache. Missing
+    ones (12 or 31 MB) are downloaded and checked by their sha256.
 
     Examples
     --------
@@ -121,8 +117,5 @@ def load_idx_images(
     """
     files = choice("name", name, IDX_FILES)
     chosen = {"all": files, "train": files[:2], "test": files[2:]}
-    arrays = [
-        read_idx(content(file, data_home, download=download))
-        for file in choice("part", part, chosen)
-    ]
+    arrays = [read_idx(content(file)) for file in choice("part", part, chosen)]
     return np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])

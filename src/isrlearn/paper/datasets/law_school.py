@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ LAW_SCHOOL_FILE = Resource(
 TARGET, ENVIRONMENT = "ugpa", "gender"
 GENDERS = np.array(["male", "female"])
 _HIGH = 3.0
+_TEST, _VALIDATION = 0.3, 0.2  # shares of the rows, before subsampling
 
 
 @dataclass(frozen=True)
@@ -32,31 +32,22 @@ class LawSchoolTruth:
 def load_law_school(
     *,
     strength: float = 0.4,
-    test_share: float = 0.3,
-    validation_share: float = 0.2,
     random_state: RandomState = 0,
-    data_home: str | os.PathLike[str] | None = None,
-    download: bool = True,
 ) -> Splits:
     """Law School: predict the undergraduate grade average, which depends on gender in training.
 
     1,823 students, 17 features (scores, grades in law school, income, age, gender, race), the
-    target is the undergraduate grade average (0 to 4). Rows are split at random and each split is
-    subsampled: in training and validation the share of grades above 3 is higher among women than
-    among men by `strength`, in test it is the same for both. Environments are the genders, and
-    gender is one of the features.
+    target is the undergraduate grade average (0 to 4). Rows are split at random, 50 to 20 to 30,
+    and each split is subsampled: in training and validation the share of grades above 3 is higher
+    among women than among men by `strength`, in test it is the same for both. Environments are the
+    genders, and gender is one of the features.
 
     Parameters
     ----------
     strength : float, default=0.4
         Difference between the two shares in training, in [0, 1): their mean is one half.
-    test_share, validation_share : float, default=0.3 and 0.2
-        Shares of the rows in these splits before subsampling.
     random_state : int, Generator or None, default=0
         Source of the splits and subsamples.
-    data_home, download
-        Where ``law-school/lawschool.csv`` is: by default the folder named by ISRLEARN_DATA, then
-        the user's cache, then a download checked by its sha256.
 
     Returns
     -------
@@ -75,14 +66,7 @@ def load_law_school(
     EnvironmentData(n_samples=575, n_features=17, environments=['female', 'male'])
     """
     gap = number("strength", strength, 0, 0.99)
-    test = number("test_share", test_share, 0.05, 0.9)
-    held_out = test + number("validation_share", validation_share, 0.05, 0.9)
-    if held_out > 0.95:
-        raise ValueError(
-            f"test_share={test} and validation_share={validation_share} leave less than 0.05 of "
-            "the rows to train on."
-        )
-    head, *lines = content(LAW_SCHOOL_FILE, data_home, download=download).decode("utf-8").split()
+    head, *lines = content(LAW_SCHOOL_FILE).decode("utf-8").split()
     names = head.split(",")
     table = np.array([line.split(",") for line in lines], dtype=np.float64)
     y, female = table[:, names.index(TARGET)], table[:, names.index(ENVIRONMENT)].astype(int)
@@ -90,7 +74,7 @@ def load_law_school(
     truth = LawSchoolTruth(tuple(name for name in names if name != TARGET))
     streams = Streams.of(random_state)
     order = streams.generator(Use.SHARED).permutation(len(y))
-    stops = [round(test * len(y)), round(held_out * len(y))]
+    stops = [round(_TEST * len(y)), round((_TEST + _VALIDATION) * len(y))]
     parts = []
     for use, rows in zip(reversed(SPLITS), np.split(order, stops), strict=True):
         shift, rng = 0.0 if use is Use.TEST else gap / 2, streams.generator(use)

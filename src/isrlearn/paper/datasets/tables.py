@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,7 +18,6 @@ from isrlearn.datasets.data import EnvironmentData
 from isrlearn.paper.datasets.files import VARIABLE, DataError, Resource, content, folders, located
 from isrlearn.paper.datasets.law_school import GENDERS, LAW_SCHOOL_FILE
 
-Folder = str | os.PathLike[str] | None
 Files = Iterator[tuple[str, bytes]]  # path and content
 Columns = dict[str, NDArray]
 #: Share of the rows below which an environment is left out, with its rows.
@@ -68,9 +66,8 @@ class Census(NamedTuple):
     label: tuple[str, str]  # its column, and the value that is class 1
 
 
-def load_table(
-    name: str, *, environment: str | None = None, data_home: Folder = None
-) -> EnvironmentData:
+@cache
+def load_table(name: str, *, environment: str | None = None) -> EnvironmentData:
     """A real table: features, labels and environments of its rows.
 
     ==============  =======================================  ==============================
@@ -97,8 +94,6 @@ def load_table(
         One of the names above.
     environment : str, optional
         Which of the columns is the environment.
-    data_home : path-like, optional
-        Where the files are; by default the folder named by ISRLEARN_DATA, then the user's cache.
 
     Returns
     -------
@@ -113,33 +108,28 @@ def load_table(
     """
     if name not in TABLES:
         raise ValueError(f"name={name!r} must be one of {', '.join(TABLES)}")
-    if environment not in (None, *TABLES[name][1]):
-        raise ValueError(f"environment={environment!r} must be one of {', '.join(TABLES[name][1])}")
-    return _loaded(name, environment, None if data_home is None else os.fspath(data_home))
-
-
-@cache
-def _loaded(name: str, environment: str | None, data_home: str | None) -> EnvironmentData:
     load, environments = TABLES[name]
-    return load(_files(name, data_home), environment or environments[0])
+    if environment not in (None, *environments):
+        raise ValueError(f"environment={environment!r} must be one of {', '.join(environments)}")
+    return load(_files(name), environment or environments[0])
 
 
-def _files(name: str, data_home: Folder) -> Files:
+def _files(name: str) -> Files:
     """Path and content of each file of a data set."""
     if name == "law-school":
-        yield LAW_SCHOOL_FILE.path, content(LAW_SCHOOL_FILE, data_home)
+        yield LAW_SCHOOL_FILE.path, content(LAW_SCHOOL_FILE)
     for line in _SUMS.split("\n"):
         sha256, _, path = line.partition(" ")
         if not path.startswith(f"{name}/"):
             continue
         resource = Resource(path, _URLS.get(name, ""), sha256)
-        if not resource.url and located(resource, data_home) is None:
-            places = " or ".join(str(folder / path) for folder in folders(data_home))
+        if not resource.url and located(resource) is None:
+            places = " or ".join(str(folder / path) for folder in folders())
             raise DataError(
                 f"{places} does not exist. It holds {_ORIGINS[name]}; put it there, or set "
                 f"{VARIABLE} to another folder"
             )
-        yield path, content(resource, data_home)
+        yield path, content(resource)
 
 
 def _columns(path: str, data: bytes) -> Columns:

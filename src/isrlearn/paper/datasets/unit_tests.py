@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,13 +28,11 @@ _EXAMPLES: Mapping[str, tuple[str, Callable[..., LinearTruth]]] = {
 }
 
 #: Descriptive name of every linear unit test, with its published name.
-LINEAR_UNIT_TESTS: Mapping[str, str] = MappingProxyType(
-    {
-        name + suffix: f"Example-{number[0]}{letter}{number[1:]}"
-        for suffix, letter in (("", ""), (_SCRAMBLED, "s"))
-        for name, (number, _) in _EXAMPLES.items()
-    }
-)
+LINEAR_UNIT_TESTS: Mapping[str, str] = {
+    name + suffix: f"Example-{number[0]}{letter}{number[1:]}"
+    for suffix, letter in (("", ""), (_SCRAMBLED, "s"))
+    for name, (number, _) in _EXAMPLES.items()
+}
 
 
 def make_linear_unit_test(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from isrlearn.paper.datasets import (
@@ -220,12 +219,10 @@ PRETRAINED = Experiment(
 
 
 #: Every experiment on real data, by name.
-REAL: Mapping[str, Experiment] = MappingProxyType(
-    {
-        experiment.name: experiment
-        for experiment in (
-            *(MC_CMNIST, RCFMNIST, LAW_SCHOOL, PRETRAINED),
-            *(WATERBIRDS, CELEBA, MULTINLI, CLIP),
-        )
-    }
-)
+REAL: Mapping[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        *(MC_CMNIST, RCFMNIST, LAW_SCHOOL, PRETRAINED),
+        *(WATERBIRDS, CELEBA, MULTINLI, CLIP),
+    )
+}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -229,22 +228,20 @@ def _headed(
 
 
 #: All methods, by name.
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        "original": Method("Original", _original),
-        "isr-mean": Method("ISR-Mean", partial(_searched, method="mean")),
-        "isr-cov": Method("ISR-Cov", partial(_searched, method="cov")),
-        "isr-joint": Method("ISR joint", partial(_searched, method="joint")),
-        "isr-multiclass": Method("ISR-Multiclass", partial(_searched, method="multiclass")),
-        "isr-own-head": Method("ISR, own head", _adapted),
-        "isr-regression": Method("ISR-Regression", _searched),
-        "refit": Method("Head refitted", partial(_searched, scale=1.0, n_spurious=0)),
-        "reweighted": Method(
-            "Head reweighted",
-            partial(_searched, scale=1.0, n_spurious=0, weights=("group",)),
-        ),
-        "dfr": Method("DFR", _dfr),
-        "leace": Method("LEACE", _leace),
-        "correlation-remover": Method("CorrelationRemover", _correlation_remover),
-    }
-)
+METHODS: Mapping[str, Method] = {
+    "original": Method("Original", _original),
+    "isr-mean": Method("ISR-Mean", partial(_searched, method="mean")),
+    "isr-cov": Method("ISR-Cov", partial(_searched, method="cov")),
+    "isr-joint": Method("ISR joint", partial(_searched, method="joint")),
+    "isr-multiclass": Method("ISR-Multiclass", partial(_searched, method="multiclass")),
+    "isr-own-head": Method("ISR, own head", _adapted),
+    "isr-regression": Method("ISR-Regression", _searched),
+    "refit": Method("Head refitted", partial(_searched, scale=1.0, n_spurious=0)),
+    "reweighted": Method(
+        "Head reweighted",
+        partial(_searched, scale=1.0, n_spurious=0, weights=("group",)),
+    ),
+    "dfr": Method("DFR", _dfr),
+    "leace": Method("LEACE", _leace),
+    "correlation-remover": Method("CorrelationRemover", _correlation_remover),
+}

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from isrlearn.metrics import GroupReport
@@ -76,12 +75,8 @@ class TableScore:
         return -1 if self.kind == "rmse" else 1
 
     def error(self, score: float) -> float:
-        """The score as an error, where smaller is better, as records hold it."""
+        """The score as an error, as records hold it, and from that the score again."""
         return score if self.kind == "rmse" else 1 - score
-
-    def score(self, error: float) -> float:
-        """The inverse of `error`."""
-        return error if self.kind == "rmse" else 1 - error
 
 
 _average, _worst = attrgetter("average"), attrgetter("worst")
@@ -92,19 +87,17 @@ def _worst_10(report: GroupReport) -> float:
 
 
 #: Scores by the names they have in the paper's tables.
-SCORES: Mapping[str, TableScore] = MappingProxyType(
-    {
-        "average_accuracy": TableScore("Average accuracy (%)", _average, "accuracy"),
-        "worst_group_accuracy": TableScore("Worst-group accuracy (%)", _worst, "accuracy"),
-        "worst_10_group_accuracy": TableScore(
-            "Accuracy of the worst 10 groups (%)", _worst_10, "accuracy"
-        ),
-        "average_rmse": TableScore("Average RMSE", _average, "rmse"),
-        "worst_group_rmse": TableScore("Worst-group RMSE", _worst, "rmse"),
-        "average_r2": TableScore("Average R²", _average, "r2"),
-        "worst_group_r2": TableScore("Worst-group R²", _worst, "r2"),
-    }
-)
+SCORES: Mapping[str, TableScore] = {
+    "average_accuracy": TableScore("Average accuracy (%)", _average, "accuracy"),
+    "worst_group_accuracy": TableScore("Worst-group accuracy (%)", _worst, "accuracy"),
+    "worst_10_group_accuracy": TableScore(
+        "Accuracy of the worst 10 groups (%)", _worst_10, "accuracy"
+    ),
+    "average_rmse": TableScore("Average RMSE", _average, "rmse"),
+    "worst_group_rmse": TableScore("Worst-group RMSE", _worst, "rmse"),
+    "average_r2": TableScore("Average R²", _average, "r2"),
+    "worst_group_r2": TableScore("Worst-group R²", _worst, "r2"),
+}
 
 
 class PaperScore(NamedTuple):
@@ -158,7 +151,7 @@ def cell_scores(records: Iterable[Record], reference: str) -> list[CellScore]:
     for record in records:
         key = record.key
         cell = (key.options["score"], key.optimizer, key.method)
-        at.setdefault(cell, {})[key.seed] = SCORES[cell[0]].score(record.value)
+        at.setdefault(cell, {})[key.seed] = SCORES[cell[0]].error(record.value)
     found = []
     for (score, trained_with, method), values in at.items():
         first = at.get((score, trained_with, reference), {})
