@@ -10,14 +10,14 @@ from typing import Any
 _MOST_SHOWN = 12
 _LINE = "border-bottom:1px solid color-mix(in srgb, currentColor 25%, transparent)"
 _TABLE = "border-collapse:collapse;margin:.5em 0;color:inherit;background:none;font-size:inherit"
-_CELL = f"padding:.2em .7em;{_LINE};color:inherit;background:none"
+_CELL = f"padding:.2em .7em;{_LINE};color:inherit;background:none;overflow-wrap:normal"
+_BLOCK = "color:inherit;max-width:62rem;overflow-x:auto;overflow-wrap:anywhere"
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
 <style>:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
-body {{ max-width: 62rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere }}
-.isrlearn {{ overflow-x: auto }}</style></head>
+body {{ max-width: 62rem; margin: 0 auto; padding: 1rem }}</style></head>
 <body>{body}</body></html>
 """
 
@@ -66,7 +66,7 @@ def folded(title: str, *parts: str) -> str:
 
 def block(*parts: str) -> str:
     """Parts together, in the colours and the font of what surrounds them."""
-    return f'<div class="isrlearn" style="color:inherit;max-width:62rem">{"".join(parts)}</div>'
+    return f'<div class="isrlearn" style="{_BLOCK}">{"".join(parts)}</div>'
 
 
 def page(title: str, *parts: str) -> str:
@@ -77,7 +77,8 @@ def page(title: str, *parts: str) -> str:
 
 def _rows(tag: str, rows: Sequence[Sequence[Any]], sides: str) -> str:
     """Rows of a table."""
-    styles = [f"{_CELL};text-align:{'left' if side == '<' else 'right'}" for side in sides]
+    aligned = {"<": "text-align:left", ">": "text-align:right;white-space:nowrap"}
+    styles = [f"{_CELL};{aligned[side]}" for side in sides]
     lines = (
         "".join(
             f'<{tag} style="{style}">{text(v)}</{tag}>'

@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+from isrlearn import diagnose, scan
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 FLAGS = [
     "--no-sandbox",  # root cannot use the sandbox
@@ -227,3 +229,36 @@ def test_print_is_light_and_complete(opened):
     for part in ("groups", "trade-off", "samples", "spectrum", "stability", "diagnosis"):
         assert page.locator(f"#{part}").is_visible()
     assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.fixture(scope="module")
+def notebook(digits, digits_report):
+    """What a notebook shows of every result, as the outputs of its cells."""
+    train = digits.train
+    rows = train.X, train.y, train.environments
+    found = diagnose(*rows, compare=False)
+    columns = dict(zip(map(str, range(20)), train.X.T[:20], strict=True))
+    results = [
+        found,
+        found.recommendation,
+        digits_report.evidence.report,
+        digits_report.evidence.comparison,
+        digits_report,
+        scan({**columns, "<b>paper</b>": train.environments}, train.y),
+    ]
+    return "".join(f"<section>{result._repr_html_()}</section>" for result in results)
+
+
+@pytest.mark.parametrize(("ink", "paper"), [("#212121", "#ffffff"), ("#e0e0e0", "#111111")])
+def test_results_can_be_read_in_a_notebook(browser, notebook, ink, paper):
+    assert len(notebook) < 57_037
+    assert "<script" not in notebook
+    assert "<b>" not in notebook
+    page = browser.new_page(viewport={"width": 900, "height": 900})
+    page.set_content(f'<body style="color:{ink};background:{paper}">{notebook}</body>')
+    page.locator("details").evaluate_all("nodes => nodes.forEach((node) => node.open = true)")
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) > 100
+    assert min(contrasts)[0] > 7, min(contrasts)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 900
+    page.close()

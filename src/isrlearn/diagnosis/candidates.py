@@ -12,7 +12,7 @@ from isrlearn import markup
 from isrlearn.metrics import Change
 from isrlearn.metrics.groups import aligned
 
-_SIDES = "<>>>>>>>>"
+_SIDES = "<<>>>>>>>"
 _NOTES = (
     "shift: largest distance between the class means of the features, in standard deviations; "
     "reliance: the same of the model's score. gap: points by which accuracy falls in the worst "
@@ -89,23 +89,27 @@ class Scan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What else a reader should know, in sentences."""
-        lines = [f"{name} {reason} and was left out." for name, reason in self.left_out.items()]
+        lines = [f"{name} was left out: it {reason}." for name, reason in self.left_out.items()]
         for each in self.table:
             if each.note:
                 lines.append(f"{each.name} was not tested: {each.note}.")
             if each.found and each.left_out:
-                lines.append(f"{', '.join(each.left_out)}: left out while {each.name} is examined.")
+                names = ", ".join(each.left_out)
+                lines.append(f"While {each.name} is examined, {names} is left out as well.")
         if self.errors is not None:
             lines.append(
                 f"Errors of a strongly penalised model with all columns: {self.errors.note}."
             )
+        if self.shortcuts:
+            name = self.shortcuts[0].name
+            lines.append(f"Whether ISR or balanced weights help: diagnose with environment {name}.")
         if self.n_examined < self.n_samples:
             lines.append(f"A sample of {self.n_examined:,} rows was examined.")
         return tuple(lines)
 
     def rows(self) -> list[list[str]]:
         """The table as text, its head first."""
-        rows = [["column", "values", "shift", "reliance", "own gap", "gap", "p", "gain", ""]]
+        rows = [["column", "", "values", "shift", "reliance", "own gap", "gap", "p", "gain"]]
         for each in self.table:
             numbers = ["-"] * 5
             if each.p_values:
@@ -119,7 +123,7 @@ class Scan:
                 change, low, high = (100 * v for v in (each.gain.difference, *each.gain[2:]))
                 gain = f"{change:+.1f} [{low:+.0f}, {high:+.0f}]"
             found = "shortcut" if each.found else ""
-            rows.append([each.name, str(each.n_values), *numbers, gain, found])
+            rows.append([each.name, found, str(each.n_values), *numbers, gain])
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,13 +135,9 @@ class Scan:
 
     def __str__(self) -> str:
         """The answer, the table and the notes."""
-        about = (
-            f"Scan of {self.n_samples:,} rows for shortcuts to {self.label} (level {self.level:g}; "
-            f"accuracy of a plain model {self.accuracy:.3f})"
-        )
         said = (line for note in (*self.notes, _NOTES) for line in wrap(note, 96))
         table = aligned(self.rows(), _SIDES) if self.table else []
-        return "\n".join([about, "", *wrap(self.headline, 96), "", *table, "", *said])
+        return "\n".join([self._title, "", *wrap(self.headline, 96), "", *table, "", *said])
 
     def __repr__(self) -> str:
         return f"<Scan of {self.n_samples:,} rows: {self.headline}>"
@@ -145,10 +145,18 @@ class Scan:
     def _repr_html_(self) -> str:
         return markup.block(*self._parts())
 
+    @property
+    def _title(self) -> str:
+        return (
+            f"Scan of {self.n_samples:,} rows for shortcuts to {self.label} (level {self.level:g}; "
+            f"accuracy of a plain model {self.accuracy:.3f})"
+        )
+
     def _parts(self) -> list[str]:
         notes = [markup.paragraph(note) for note in (*self.notes, _NOTES)]
         table = markup.table(self.rows(), _SIDES) if self.table else ""
-        return [markup.paragraph(self.headline, strong=True), table, *notes]
+        headline = markup.paragraph(self.headline, strong=True)
+        return [markup.paragraph(self._title), headline, table, *notes]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a page that shows the scan."""
