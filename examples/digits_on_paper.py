@@ -13,6 +13,7 @@ import numpy as np
 
 from isrlearn import ISRClassifier, compare_models
 from isrlearn.datasets import load_digits_on_paper
+from isrlearn.displays import SamplesDisplay, SpectrumDisplay
 from isrlearn.metrics import group_report
 
 splits = load_digits_on_paper()
@@ -39,6 +40,11 @@ print(f"{isr.n_spurious_} of {isr.n_features_in_} directions removed")
 for name, model in (("plain", plain), ("ISR", isr)):
     print(name)
     print(group_report(test.y, model.predict(test.X), environments=test.environments))
+
+# %%
+# What shifts is far above the noise, and the head no longer uses it.
+SpectrumDisplay.from_estimator(isr)
+SamplesDisplay.from_estimator(isr, test.X, test.y, test.environments)
 
 # %%
 # Is it worth using? Plain and balanced models, each with a penalty of its own, are the standard to

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 
 from isrlearn import ISRClassifierCV
 from isrlearn.datasets import load_digits_on_paper
+from isrlearn.displays import TradeOffDisplay
 
 train = load_digits_on_paper().train
 search = ISRClassifierCV(
@@ -25,12 +26,5 @@ frame = search.trade_off()
 front = frame[frame.on_front].sort_values("average")
 print(front[["n_spurious", "scale", "C", "average", "worst_group"]].to_string(index=False))
 
-figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
-dots = axis.scatter(frame.average, frame.worst_group, c=frame.scale, cmap="viridis", s=20)
-axis.plot(front.average, front.worst_group, color="black", linewidth=1)
-best = frame[frame.best]
-axis.plot(best.average, best.worst_group, "r*", markersize=14, label="chosen")
-axis.set(xlabel="average accuracy, held out", ylabel="worst-group accuracy, held out")
-figure.colorbar(dots, label="scale: share that is kept")
-axis.legend()
+TradeOffDisplay.from_estimator(search)
 plt.show()

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 
 from isrlearn import ISRClassifierCV
 from isrlearn.datasets import make_waterbirds_like
+from isrlearn.displays import GroupDisplay
 from isrlearn.metrics import group_report, group_sizes
 
 splits = make_waterbirds_like(random_state=0)
@@ -35,13 +36,5 @@ print("chosen:", models["ISR"].best_params_)
 
 # %%
 # Every group, not only the worst.
-figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
-for shift, (name, report) in enumerate(reports.items()):
-    places = [i + 0.25 * (shift - 1) for i in range(len(report.groups))]
-    axis.bar(places, [group.value for group in report.groups], width=0.23, label=name)
-names = [f"{group.label}, {group.environment}" for group in report.groups]
-axis.set_xticks(range(len(names)), names, fontsize=8)
-axis.set_ylim(0.5, 1.0)
-axis.set_ylabel("test accuracy")
-axis.legend(fontsize=8)
+GroupDisplay(reports).plot()
 plt.show()

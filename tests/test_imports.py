@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnosis": ESTIMATOR_LAYER | {"estimators"},
     "io": ESTIMATOR_LAYER | {"estimators", "datasets"},
     "report": ESTIMATOR_LAYER | {"diagnosis", "estimators", "io"},
+    "displays": ESTIMATOR_LAYER | {"estimators", "io", "report"},
     "torch": ESTIMATOR_LAYER | {"datasets", "progress", "estimators", "io"},
     "dask": ESTIMATOR_LAYER | {"estimators", "io"},
     "paper": ESTIMATOR_LAYER

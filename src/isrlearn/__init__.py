@@ -51,7 +51,17 @@ _MODULE_OF = {
     "save": "io",
     "scan": "diagnosis",
 }
-_SUBMODULES = {"core", "datasets", "engine", "estimators", "io", "metrics", "paper", "torch"}
+_SUBMODULES = {
+    "core",
+    "datasets",
+    "displays",
+    "engine",
+    "estimators",
+    "io",
+    "metrics",
+    "paper",
+    "torch",
+}
 
 
 def __getattr__(name: str) -> Any:

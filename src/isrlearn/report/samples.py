@@ -23,22 +23,12 @@ _THIRDS = np.array(["low third of the target", "middle third", "high third of th
 def samples_figure(
     estimator: Any, rows: LabelledRows, train: LabelledRows | None
 ) -> dict[str, Any] | None:
-    """Some rows in two coordinates, in standard deviations inside the cells.
-
-    The first coordinate is that of the direction that shifts most with the environment, the
-    second that of the head once all spurious directions are removed. None if nothing shifts.
-    """
-    removed = bool(estimator.eraser_.basis.shape[1])
-    eraser = estimator.eraser_ if removed else _strongest(estimator, train)
-    if eraser is None:
+    """Some rows in the coordinates of `sample_places`; None if nothing shifts."""
+    found = sample_places(estimator, rows, train)
+    if found is None:
         return None
-    regression = not hasattr(estimator, "classes_")
-    cells = Cells.of(None if regression else rows.y, rows.environments)
-    if regression:
-        third = np.searchsorted(np.quantile(rows.y, [1 / 3, 2 / 3]), rows.y)
-        cells = Cells(_THIRDS, cells.environments, third, cells.e)
-    directions = np.column_stack([eraser.dual[:, 0], _head_direction(estimator, eraser)])
-    places = _standardised(rows.X, directions, cells)
+    places, cells = found
+    removed = bool(estimator.eraser_.basis.shape[1])
     x, y = Axis.around(_inner(places[:, 0]), 48, 310), Axis.around(_inner(places[:, 1]), 294, 20)
     # The strip beside the plot shows what is left of the first coordinate; the jitter only
     # separates the points.
@@ -64,6 +54,28 @@ def samples_figure(
         "removed": removed,
         "kept": f"{100 * kept:g}%",
     }
+
+
+def sample_places(
+    estimator: Any, rows: LabelledRows, train: LabelledRows | None = None
+) -> tuple[NDArray[np.float64], Cells] | None:
+    """Rows in two coordinates (n, 2), in standard deviations inside the cells, and their cells.
+
+    The first coordinate is that of the direction that shifts most with the environment, the
+    second that of the head once all spurious directions are removed. A regression's target is
+    cut into thirds. None if nothing shifts.
+    """
+    removed = bool(estimator.eraser_.basis.shape[1])
+    eraser = estimator.eraser_ if removed else _strongest(estimator, train)
+    if eraser is None:
+        return None
+    regression = not hasattr(estimator, "classes_")
+    cells = Cells.of(None if regression else rows.y, rows.environments)
+    if regression:
+        third = np.searchsorted(np.quantile(rows.y, [1 / 3, 2 / 3]), rows.y)
+        cells = Cells(_THIRDS, cells.environments, third, cells.e)
+    directions = np.column_stack([eraser.dual[:, 0], _head_direction(estimator, eraser)])
+    return _standardised(rows.X, directions, cells), cells
 
 
 def _strongest(estimator: Any, train: LabelledRows | None) -> Any:

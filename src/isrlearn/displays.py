@@ -1,0 +1,308 @@
+"""Plots of group scores, spectra, settings and samples, used like scikit-learn's displays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isrlearn.core.labels import Cells
+from isrlearn.core.rank import RankTest
+from isrlearn.estimators.compare import LabelledRows, thinned
+from isrlearn.estimators.selection import on_front
+from isrlearn.io.errors import optional
+from isrlearn.metrics import GroupReport, group_report
+from isrlearn.report.samples import sample_places
+
+__all__ = ["GroupDisplay", "SamplesDisplay", "SpectrumDisplay", "TradeOffDisplay"]
+
+#: Points that are drawn: more of them hide each other.
+_MOST_POINTS = 1200
+_MARKERS = "os^Dvp*X"
+
+
+class _Display:
+    """A plot on axes of its own or on given ones, kept as `ax_` and `figure_`."""
+
+    size: ClassVar[tuple[float, float]] = (6.0, 4.0)
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on new axes, or on those given.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        """
+        if ax is None:
+            plt = optional("matplotlib.pyplot", "a plot", "plot")
+            _, ax = plt.subplots(figsize=self.size, layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(ax)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+class GroupDisplay(_Display):
+    """Bars of the scores of every group with their intervals, for one model or several.
+
+    Parameters
+    ----------
+    reports : mapping from str to GroupReport
+        Names of the models and their scores, such as ``comparison.reports``. Groups are ordered
+        by their scores in the first, the worst at the top.
+
+    Examples
+    --------
+    >>> from isrlearn.displays import GroupDisplay
+    >>> y, place = [0, 0, 1, 1], ["land", "sea", "land", "sea"]
+    >>> display = GroupDisplay.from_predictions(y, [0, 1, 1, 1], place)
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()][0]
+    '0, sea (n = 1)'
+    """
+
+    def __init__(self, reports: Mapping[str, GroupReport]) -> None:
+        self.reports = dict(reports)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        environments: ArrayLike,
+        *,
+        metric: str | None = None,
+        name: str = "model",
+        ax: Any = None,
+    ) -> Self:
+        """Scores of a fitted model's predictions; accuracy or rmse unless a metric is given."""
+        metric = metric or ("accuracy" if hasattr(estimator, "classes_") else "rmse")
+        predicted = {name: estimator.predict(X)}
+        return cls.from_predictions(y, predicted, environments, metric=metric, ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: Any,
+        environments: ArrayLike,
+        *,
+        metric: str = "accuracy",
+        ax: Any = None,
+    ) -> Self:
+        """Scores of the predictions of a model, or of several given as a mapping by name."""
+        reports = {
+            name: group_report(y_true, predicted, environments, metric=metric)
+            for name, predicted in _by_name(y_pred).items()
+        }
+        return cls(reports).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        first = next(iter(self.reports.values()))
+        groups, n = first.by_rank, len(self.reports)
+        places = np.arange(len(groups))
+        for i, (name, report) in enumerate(self.reports.items()):
+            scores = [report[g.group] for g in groups]
+            value, low, high = np.array([(s.value, s.low, s.high) for s in scores]).T
+            error = np.clip([value - low, np.where(np.isfinite(high), high - value, 0)], 0, None)
+            at = places + (i - (n - 1) / 2) * 0.8 / n
+            ax.barh(at, value, 0.75 / n, xerr=error, label=name, error_kw={"alpha": 0.5})
+        names = [
+            g.environment if g.label is None else f"{g.label}, {g.environment}" for g in groups
+        ]
+        labels = [f"{name} (n = {g.n})" for name, g in zip(names, groups, strict=True)]
+        ax.set_yticks(places, labels)
+        ax.invert_yaxis()
+        ax.set(xlabel=first.metric, xlim=(0, 1) if first.metric == "accuracy" else None)
+        if n > 1:
+            ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+
+
+class SpectrumDisplay(_Display):
+    """Squared shift along each direction, in units of its sampling variance, and the noise level.
+
+    Parameters
+    ----------
+    test : RankTest
+        The rank test of a fitted model.
+
+    Examples
+    --------
+    >>> from isrlearn import ISRClassifier
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> from isrlearn.displays import SpectrumDisplay
+    >>> data = make_gaussian_environments(300, 4, n_spurious=2, random_state=0)
+    >>> clf = ISRClassifier().fit(data.X, data.y, data.environments)
+    >>> SpectrumDisplay.from_estimator(clf).test.rank
+    2
+    """
+
+    size = (5.0, 3.5)
+
+    def __init__(self, test: RankTest) -> None:
+        self.test = test
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Spectrum of a fitted model whose number of directions was tested."""
+        test = getattr(estimator, "best_estimator_", estimator).rank_test_
+        if test is None:
+            raise ValueError(
+                "the number of directions was given, so there is no test; fit with "
+                "n_spurious='auto'"
+            )
+        return cls(test).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        values = np.asarray(self.test.spectrum, dtype=float)
+        values = values[values > 1e-9 * values.max(initial=0.0)]  # the rest is rounding
+        place, found = np.arange(1, len(values) + 1), self.test.rank
+        ax.plot(place[:found], values[:found], "o", label="shifts")
+        if found < len(values):
+            ax.plot(place[found:], values[found:], "o", color="0.6", label="within the noise")
+        if self.test.noise > 0:
+            ax.axhline(self.test.noise, color="black", linestyle="--", label="noise level")
+        ax.set(xlabel="direction", ylabel="squared shift / sampling variance", yscale="log")
+        ax.set_xticks(place if len(place) <= 12 else place[:: len(place) // 6])
+        ax.legend(fontsize="small")
+
+
+class TradeOffDisplay(_Display):
+    """Average score against that of the worst group, for settings or models.
+
+    Parameters
+    ----------
+    average, worst : array-like of shape (m,)
+        Scores; greater is better.
+    names : sequence of str, optional
+        Written next to the points.
+    colours : array-like of shape (m,), optional
+        The share of the spurious part that each setting keeps.
+    best : int, optional
+        The point that was chosen.
+
+    Examples
+    --------
+    >>> from isrlearn.displays import TradeOffDisplay
+    >>> y, place = [0, 0, 1, 1], ["land", "sea", "land", "sea"]
+    >>> models = {"plain": [0, 1, 1, 1], "other": [0, 0, 1, 1]}
+    >>> TradeOffDisplay.from_predictions(y, models, place).worst.tolist()
+    [0.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        average: ArrayLike,
+        worst: ArrayLike,
+        *,
+        names: Any = None,
+        colours: Any = None,
+        best: int | None = None,
+    ) -> None:
+        self.average, self.worst = np.asarray(average, float), np.asarray(worst, float)
+        self.names, self.colours, self.best = names, colours, best
+
+    @classmethod
+    def from_estimator(cls, search: Any, *, ax: Any = None) -> Self:
+        """Every setting of a fitted search, scored on held-out rows."""
+        results = search.cv_results_
+        scale = [point.get("scale", 0.0) for point in results["params"]]
+        scores = results["mean_average"], results["mean_worst_group"]
+        return cls(*scores, colours=scale, best=search.best_index_).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: Any,
+        environments: ArrayLike,
+        *,
+        metric: str = "accuracy",
+        ax: Any = None,
+    ) -> Self:
+        """Models whose predictions are given as a mapping by name; an RMSE gets a minus sign."""
+        models = _by_name(y_pred)
+        found = [group_report(y_true, p, environments, metric=metric) for p in models.values()]
+        sign = -1.0 if metric == "rmse" else 1.0
+        scores = [sign * np.array([getattr(r, s) for r in found]) for s in ("average", "worst")]
+        return cls(*scores, names=list(models)).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        dots = ax.scatter(self.average, self.worst, c=self.colours, s=25)
+        front = np.flatnonzero(on_front(self.average, self.worst))
+        front = front[np.argsort(self.average[front], kind="stable")]
+        ax.plot(self.average[front], self.worst[front], color="black", linewidth=1, zorder=0)
+        for name, x, y in zip(self.names or (), self.average, self.worst, strict=False):
+            ax.annotate(name, (x, y), (4, 4), textcoords="offset points", fontsize="small")
+        if self.best is not None:
+            at = self.average[self.best], self.worst[self.best]
+            ax.plot(*at, "r*", markersize=14, label="chosen")
+            ax.legend(fontsize="small")
+        if self.colours is not None:
+            ax.figure.colorbar(dots, ax=ax, label="scale: share that is kept")
+        ax.set(xlabel="average", ylabel="worst group")
+
+
+class SamplesDisplay(_Display):
+    """Samples along the direction that shifts most and along the one that the head uses.
+
+    Parameters
+    ----------
+    places : ndarray of shape (n, 2)
+        Coordinates, in standard deviations inside the cells.
+    cells : Cells
+        Class, shown by the marker, and environment, shown by the colour.
+
+    Examples
+    --------
+    >>> from isrlearn import ISRClassifier
+    >>> from isrlearn.datasets import make_gaussian_environments
+    >>> from isrlearn.displays import SamplesDisplay
+    >>> data = make_gaussian_environments(300, 3, n_spurious=2, random_state=0)
+    >>> clf = ISRClassifier().fit(data.X, data.y, data.environments)
+    >>> SamplesDisplay.from_estimator(clf, data.X, data.y, data.environments).places.shape
+    (900, 2)
+    """
+
+    size = (6.5, 4.0)
+
+    def __init__(self, places: NDArray[np.float64], cells: Cells) -> None:
+        self.places, self.cells = places, cells
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, environments: ArrayLike, *, ax: Any = None
+    ) -> Self:
+        """Rows as a fitted model sees them; thirds of the target for a regression."""
+        rows = LabelledRows.of((X, y, environments))
+        rows = rows._replace(X=np.asarray(rows.X))
+        found = sample_places(getattr(estimator, "best_estimator_", estimator), rows, rows)
+        if found is None:
+            raise ValueError("nothing shifts between these environments: there is no direction")
+        return cls(*found).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        cells = self.cells
+        shown = thinned(cells.k * (len(cells.environments) + 1) + cells.e, _MOST_POINTS)
+        k, e, places = cells.k[shown], cells.e[shown], self.places[shown]
+        colours = {i: f"C{i % 10}" for i in range(len(cells.environments))} | {-1: "0.7"}
+        for a, b in sorted(set(zip(k.tolist(), e.tolist(), strict=True))):
+            own = places[(k == a) & (e == b)]
+            style = {"marker": _MARKERS[a % len(_MARKERS)], "color": colours[b], "s": 14}
+            place = "unknown" if b < 0 else cells.environments[b]
+            ax.scatter(
+                *own.T, alpha=0.6, linewidths=0, label=f"{cells.classes[a]}, {place}", **style
+            )
+        ax.set(xlabel="direction that shifts most (sd)", ylabel="what the head uses (sd)")
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+
+
+def _by_name(y_pred: Any) -> dict[str, Any]:
+    """Predictions of one model, or of several by name."""
+    return dict(y_pred) if isinstance(y_pred, Mapping) else {"model": y_pred}
