@@ -15,7 +15,8 @@ _BLOCK = "color:inherit;max-width:62rem;overflow-x:auto;overflow-wrap:anywhere"
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title} - isrlearn report</title>
 <style>:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
 body {{ max-width: 62rem; margin: 0 auto; padding: 1rem }}</style></head>
 <body>{body}</body></html>

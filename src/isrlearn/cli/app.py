@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inspect": ("models", "Show what is in a model file."),
     "predict": ("models", "Predict a label for every row of a table."),
     "report": ("models", "Write a page that says whether a model is worth using, and why."),
+    "scan": ("scan", "Find the columns of a table that are shortcuts to the label."),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -158,7 +159,10 @@ class Scan:
         headline = markup.paragraph(self.headline, strong=True)
         return [markup.paragraph(self._title), headline, table, *notes]
 
+    def html(self) -> str:
+        """The scan as a page of its own, without scripts."""
+        return markup.page(f"Shortcuts to {self.label}", *self._parts())
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a page that shows the scan."""
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
-            file.write(markup.page(f"Shortcuts to {self.label}", *self._parts()))
+        """Write that page to a file."""
+        Path(path).write_text(self.html(), encoding="utf-8", errors="replace")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.labels import is_missing
+from isrlearn.core.labels import encode, is_missing
 from isrlearn.engine.rows import Rows
 from isrlearn.io._columns import check_numbers, chosen_features, required, suspects
 from isrlearn.io._formats import (
@@ -26,7 +26,7 @@ from isrlearn.io._formats import (
 )
 from isrlearn.io._parquet import open_parquet
 from isrlearn.io.errors import TableError, listed, reading, shown, suggestion
-from isrlearn.io.labels import as_numbers, looks_continuous
+from isrlearn.io.labels import as_numbers, is_float, looks_continuous
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": open_text,
@@ -168,6 +168,48 @@ def read_table(
         notes = [f"{listed(left_out)} is an index and was left out"] if left_out else []
         notes += [] if stream else suspects(X, names, y, environments)
     return Table(Path(path), X, names, source.named, y, environments, tuple(notes))
+
+
+def read_columns(
+    path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None
+) -> dict[str, NDArray]:
+    r"""Every column of a table by its name: numbers, or text and None where a value is missing.
+
+    Parameters
+    ----------
+    path : path
+        As for `read_table`. Columns of the index of a data frame are left out.
+    labels : path, optional
+        Another table of the same rows, whose columns are added; by default that of an array.
+
+    Examples
+    --------
+    >>> _ = Path("wards.csv").write_text("age,ward\n70.5,A\n,B\n")
+    >>> {name: column.tolist() for name, column in read_columns("wards.csv").items()}
+    {'age': [70.5, nan], 'ward': ['A', 'B']}
+    """
+    source = open_table(path)
+    found: dict[str, NDArray] = {}
+    with reading(source.path):
+        for names in source.groups.values():
+            rows = source.read(names, [])[0]
+            check_expansion(source.path, math.prod(rows.shape) * rows.dtype.itemsize)
+            found |= dict(zip(names, np.asarray(rows[:]).T, strict=True))
+        others = [name for name in source.columns if name not in {*found, *source.index}]
+        single = source.read([], others)[1] if others else {}
+        found |= {name: _numbers(values) for name, values in single.items()}
+    beside = [labels] if labels else [p for p in label_files(path) if p.is_file()][:1]
+    for other in beside:
+        found |= read_columns(other)
+    return found
+
+
+def _numbers(values: NDArray) -> NDArray:
+    """Text as numbers if all of it is; NaN where a value is missing."""
+    names, codes = encode(values)
+    if names.dtype.kind != "U" or not all(map(is_float, names.tolist())):
+        return values
+    return np.append(names.astype(float), np.nan)[codes]
 
 
 def open_table(path: str | os.PathLike[str]) -> Source:
