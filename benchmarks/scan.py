@@ -263,13 +263,18 @@ def carried(columns: Columns, y: np.ndarray) -> float:
     import pandas as pd
 
     frame = pd.DataFrame({c: v for c, v in columns.items() if c != "shortcut"})
-    X = pd.get_dummies(frame).fillna(0.0).astype(float)
-    X -= X.groupby(y).transform("mean")
-    shortcut = columns["shortcut"].astype(str)
-    model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", C=0.1))
-    guess = cross_val_predict(model, X, shortcut, cv=3)
-    chance = 1 / len(np.unique(shortcut))
-    return float((balanced_accuracy_score(shortcut, guess) - chance) / (1 - chance))
+    X = pd.get_dummies(frame).fillna(0.0).to_numpy(float)
+    found = []
+    for k in np.unique(y):
+        _, codes = np.unique(columns["shortcut"][y == k].astype(str), return_inverse=True)
+        enough = np.bincount(codes)[codes] >= 3
+        e, chance = codes[enough], 1 / len(np.unique(codes[enough]))
+        if chance < 1:
+            head = LogisticRegression(class_weight="balanced", C=0.1, max_iter=1000)
+            model = make_pipeline(StandardScaler(), head)
+            guess = cross_val_predict(model, X[y == k][enough], e, cv=3)
+            found.append((balanced_accuracy_score(e, guess) - chance) / (1 - chance))
+    return float(np.mean(found))
 
 
 def tables(rows: list[dict[str, Any]]) -> list[Table]:

@@ -43,6 +43,12 @@ COMMANDS = {
         ["t.csv", "--label=label", "--environment=environment"],
         COLUMNS | {"--level": NUMBERS, "--seed": NUMBERS, "--task": ["regression"]},
     ),
+    "scan": (
+        ["t.csv", "--label=label"],
+        {"--label": NAMES, "--labels": FILES, "--candidates": NAMES, "--seed": NUMBERS}
+        | OUTPUT
+        | {"--level": NUMBERS},
+    ),
     "predict": (["m.isr", "t.csv", "--out=new.csv"], OUTPUT | {"--features": NAMES}),
     "evaluate": (["m.isr", "t.csv"], COLUMNS | {"--baseline": FILES, "--metric": ["r2"]}),
     "inspect": (["m.isr"], {"--json": [None]}),
