@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isrlearn import ISRRegressor
+from isrlearn import ISRRegressor, ISRRegressorCV
 from isrlearn.core import Moments, given_target, mean_rank, principal_angles, regression_subspace
 from isrlearn.engine import cell_moments
 from isrlearn.estimators.held_out import beyond_doubt, held_out_errors
@@ -164,3 +164,58 @@ def test_in_doubt_nothing():
     better, unsure = plain - [0.2, 0.3, 0.2, 0.3], plain - [0.9, -0.6, 0.0, 0.1]
     assert beyond_doubt({"nothing": plain, "means": unsure}) == "nothing"
     assert beyond_doubt({"nothing": plain, "means": better, "given-target": unsure}) == "means"
+
+
+def test_a_search_keeps_ridge_where_only_the_target_shifts():
+    rng = np.random.default_rng(0)
+    e = np.repeat(np.arange(5), 60)
+    y = rng.normal(size=300) + np.array([0.0, 2.0, -1.0, 4.0, 1.0])[e]
+    X = np.outer(y, [1.0, -0.5, 0.0]) + rng.normal(size=(300, 3))
+    search = ISRRegressorCV().fit(X, y, e)
+    assert (search.selection_, search.n_splits_) == ("leave-one-environment-out", 5)
+    assert {point["compare"] for point in search.cv_results_["params"]} == {"means", "given-target"}
+    plain = ISRRegressorCV(n_spurious=0, scale=1.0).fit(X, y, e)
+    np.testing.assert_allclose(search.coef_, plain.coef_, atol=1e-12)
+
+
+def test_a_search_removes_what_misleads_in_held_out_environments():
+    rng = np.random.default_rng(1)
+    e = np.repeat(np.arange(8), 60)
+    Z = rng.normal(size=(480, 2))
+    y = Z @ [1.0, -1.0] + rng.normal(size=480)
+    sign = np.where(np.arange(8) % 2, 1.0, -1.0)
+    follower = sign[e] * y + rng.normal(size=8)[e] + 0.3 * rng.normal(size=480)
+    X = np.column_stack([Z, follower])
+    search = ISRRegressorCV(alpha=1.0, scale=[0.0, 1.0], weights=None).fit(X, y, e)
+    assert search.best_params_["scale"] == 0.0
+    assert abs(search.coef_[2]) < 0.05
+
+
+def test_what_the_search_leaves_out_depends_on_what_is_given(continuous):
+    X, y, e = continuous
+    grid = {"n_spurious": [1], "alpha": 1.0, "weights": None}
+    two = e != "north"
+    two &= e != "south"
+    given = ISRRegressorCV(**grid).fit(X, y, e, validation=(X, y, e))
+    for search in (
+        ISRRegressorCV(**grid).fit(X[two], y[two], e[two]),
+        ISRRegressorCV(**grid, cv=[(np.arange(400), np.arange(400, 800))]).fit(X, y, e),
+        given,
+    ):
+        assert search.selection_ == "worst-group"
+    assert ISRRegressorCV(**grid).fit(X, y, e).selection_ == "leave-one-environment-out"
+    paper = ISRRegressorCV(**grid, variant="paper").fit(X, y, e)
+    assert {point["compare"] for point in paper.cv_results_["params"]} == {"means"}
+
+
+def test_many_environments_are_left_out_in_twenty_folds():
+    rng = np.random.default_rng(0)
+    e = np.repeat(np.arange(45), 6)
+    X, y = rng.normal(size=(270, 2)), rng.normal(size=270)
+    search = ISRRegressorCV(n_spurious=[1], alpha=1.0, scale=[0.0, 1.0], weights=None).fit(X, y, e)
+    assert search.n_splits_ == 20
+
+
+def test_permutation_is_for_means():
+    with pytest.raises(ValueError, match="n_spurious='permutation' compares means"):
+        ISRRegressor("permutation", compare="given-target").fit([[0.0], [1.0]], [0.0, 1.0], [0, 1])

@@ -215,7 +215,7 @@ def fit_table(
         "search": None
         if found is None
         else {
-            "selection": found.selection,
+            "selection": found.selection_,
             "by": f"{found.n_splits_} folds" if validation is None else "validation table",
             "n_settings": len(found.cv_results_["params"]),
             "best_score": found.best_score_,

@@ -19,6 +19,8 @@ Sketch = tuple[NDArray, NDArray, float]
 #: ``root(A)`` multiplies each row of A by a root of an inverse curvature; ``root(A, True)`` by the
 #: transposed root.
 Root = Callable[..., NDArray]
+#: Coefficients and intercept of a ridge regression for a penalty.
+RidgePath = Callable[[float], tuple[NDArray, float]]
 
 #: Coordinates up to which the scatter of rows is computed; beyond, it is sketched by this many
 #: directions, seen on this many rows.
@@ -82,15 +84,24 @@ def ridge_head(
     alpha : float, default=1.0
         Penalty on the squared coefficients in the head's coordinates, as in scikit-learn's Ridge.
     """
+    return ridge_path(moments, coordinates)(alpha)
+
+
+def ridge_path(moments: Moments, coordinates: Coordinates) -> RidgePath:
+    """`ridge_head` as a function of the penalty alone: one decomposition serves all penalties."""
     d, factor = moments.n_features - 1, coordinates.matrix
     mean, scatter = moments.total[1], moments.total_scatter()
-    values, vectors = linalg.eigh(factor.T @ scatter[:d, :d] @ factor)
-    values += alpha
-    # The least-norm solution where the system is singular.
-    real = values > values[-1] * np.finfo(float).eps * len(values)
-    target = vectors[:, real].T @ (factor.T @ scatter[:d, d])
-    coef = factor @ (vectors[:, real] @ (target / values[real]))
-    return coef, float(mean[d] - coef @ mean[:d])
+    spectrum, vectors = linalg.eigh(factor.T @ scatter[:d, :d] @ factor)
+    target = vectors.T @ (factor.T @ scatter[:d, d])
+
+    def head(alpha: float) -> tuple[NDArray, float]:
+        values = spectrum + alpha
+        # The least-norm solution where the system is singular.
+        real = values > values[-1] * np.finfo(float).eps * len(values)
+        coef = factor @ (vectors[:, real] @ (target[real] / values[real]))
+        return coef, float(mean[d] - coef @ mean[:d])
+
+    return head
 
 
 def row_scatter(rows: NDArray) -> NDArray | Sketch:

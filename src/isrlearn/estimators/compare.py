@@ -127,7 +127,8 @@ def compare_models(
     The comparison models remove nothing: "plain", "class-balanced" and "group-balanced" logistic
     regressions, or "plain" and "environment-balanced" ridge regressions. Each has its own search
     over the default penalties, by the same folds and the same rule: the worst group of held-out
-    rows. Nothing in them depends on the settings of the model.
+    rows, for a regression with three environments the error in environments left out. Nothing in
+    them depends on the settings of the model.
 
     Parameters
     ----------

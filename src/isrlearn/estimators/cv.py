@@ -82,6 +82,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
         setting and their values on each split. See also `trade_off`.
     n_splits_ : int
         Number of splits.
+    selection_ : str
+        The selection rule.
     classes_, coef_, intercept_ : ndarray
         Of the best estimator.
     n_features_in_ : int
@@ -168,14 +170,20 @@ class ISRClassifierCV(ClassifierMixin, Search):
 
 
 class ISRRegressorCV(RegressorMixin, Search):
-    """ISRRegressor with the settings that do best in the worst environment of held-out data.
+    """ISRRegressor with the settings that do best in held-out environments.
 
-    The search of :class:`ISRClassifierCV`, for regression. Each of `n_spurious`, `scale`, `alpha`,
-    `head` and `weights` is one value or a list of values to try.
+    The search of :class:`ISRClassifierCV`, for regression. Each of `n_spurious`, `compare`,
+    `scale`, `alpha`, `head` and `weights` is one value or a list of values to try. The best ridge
+    regression that removes nothing is kept unless a removal is better by more than two standard
+    errors over the splits (the best of many settings is better than one by chance).
 
     Parameters
     ----------
-    n_spurious, scale
+    n_spurious
+        As in `ISRClassifierCV`.
+    compare : {"means", "given-target"} or list, optional
+        By default both; with ``variant="paper"``, "means".
+    scale
         As in `ISRClassifierCV`.
     alpha : float or list, default=(0.1, 1.0, 10.0, 100.0, 1000.0)
         Penalty of the ridge head.
@@ -185,10 +193,13 @@ class ISRRegressorCV(RegressorMixin, Search):
         Weights of the rows for the head.
     n_components, variant, level, missing_environments
         As in `ISRRegressor`.
-    selection : str, default="worst-group"
-        What is compared: root mean squared errors with a minus sign, of the worst environment or
-        as in `ISRClassifierCV`. Ties are broken as there, with the largest alpha instead of the
-        smallest C.
+    selection : str, default="auto"
+        Root mean squared errors with a minus sign are compared: of the worst environment
+        ("worst-group"), of all rows ("average"), or of each environment when it is held out and
+        the others train ("leave-one-environment-out"; with more than twenty, a twentieth at a
+        time). "auto" is the last one if there are three environments, no validation set and no
+        splitter as `cv`, and else "worst-group". Ties are broken as in `ISRClassifierCV`, with
+        the largest alpha instead of the smallest C.
     cv, n_jobs, verbose, random_state
         As in `ISRClassifierCV`; folds are stratified by environment.
 
@@ -198,6 +209,8 @@ class ISRRegressorCV(RegressorMixin, Search):
         With the best settings, fitted on all the rows given to `fit`.
     best_params_, best_score_, best_index_, cv_results_, n_splits_
         As in `ISRClassifierCV`; scores are not positive.
+    selection_ : str
+        The selection rule that was used.
     coef_, intercept_ : ndarray and float
         Of the best estimator.
     n_features_in_ : int
@@ -210,9 +223,9 @@ class ISRRegressorCV(RegressorMixin, Search):
     >>> data = make_gaussian_environments(
     ...     300, 4, n_invariant=3, n_spurious=2, task="regression", random_state=0
     ... )
-    >>> search = ISRRegressorCV(n_spurious=[0, 2], selection="leave-one-environment-out")
-    >>> search.fit(data.X, data.y, data.environments).n_splits_
-    4
+    >>> search = ISRRegressorCV(n_spurious=[0, 2]).fit(data.X, data.y, data.environments)
+    >>> search.selection_, search.n_splits_
+    ('leave-one-environment-out', 4)
     """
 
     _base = ISRRegressor
@@ -222,6 +235,7 @@ class ISRRegressorCV(RegressorMixin, Search):
         self,
         n_spurious: Any = None,
         *,
+        compare: Any = None,
         scale: Any = (0.0, 0.25, 0.5, 1.0),
         alpha: Any = (0.1, 1.0, 10.0, 100.0, 1000.0),
         head: Any = "ridge",
@@ -230,13 +244,14 @@ class ISRRegressorCV(RegressorMixin, Search):
         variant: str = "pooled",
         level: float = 0.01,
         missing_environments: str = "raise",
-        selection: str = "worst-group",
+        selection: str = "auto",
         cv: Any = 5,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_spurious = n_spurious
+        self.compare = compare
         self.scale = scale
         self.alpha = alpha
         self.head = head

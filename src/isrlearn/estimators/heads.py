@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
-from isrlearn.core.heads import lda_head, ridge_head
+from isrlearn.core.heads import lda_head, ridge_path
 from isrlearn.core.labels import Cells
 from isrlearn.core.laws import RowSample
 from isrlearn.core.moments import Moments
@@ -271,10 +271,12 @@ def _lda(problem: Problem) -> tuple[NDArray, NDArray, None]:
     return *lda_head(moments, problem.coordinates, penalty=problem.penalty), None
 
 
-def _ridge(problem: Problem) -> tuple[NDArray, NDArray, None]:
-    moments = problem.weighted_moments()
-    coef, intercept = ridge_head(moments, problem.coordinates, alpha=problem.penalty)
-    return coef, np.array([intercept]), None
+def _ridge(problem: Problem) -> tuple[NDArray, NDArray, Any]:
+    path = problem.start
+    if path is None:
+        path = ridge_path(problem.weighted_moments(), problem.coordinates)
+    coef, intercept = path(problem.penalty)
+    return coef, np.array([intercept]), path
 
 
 #: Every head, by its name in the estimators and on the command line.

@@ -18,7 +18,7 @@ from isrlearn.core.whiten import head_coordinates
 from isrlearn.estimators.heads import cell_weights
 
 #: Most folds of environments that are held out.
-_MOST_FOLDS = 20
+MOST_FOLDS = 20
 
 
 def helpful(
@@ -110,7 +110,7 @@ def held_out_errors(
         raise ValueError(NO_CELL_SCATTERS)
     moments, scatter = moments.of_environments(seen), scatter[0, seen]
     E, errors = len(scatter), dict[str, NDArray[np.float64]]()
-    fold = np.arange(E) % min(E, _MOST_FOLDS)
+    fold = np.arange(E) % min(E, MOST_FOLDS)
     for out in (fold == j for j in range(fold.max() + 1)):
         train = moments.of_environments(~out)
         pooled = replace(train, scatter=train.within())

@@ -171,6 +171,11 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         heads = [name for name in HEADS if HEADS[name].task == "regression"]
         compared = ("auto", "means", "given-target")
         check.check_parameters(self, head=heads, weights=(None, "group"), compare=compared)
+        if self.compare == "given-target" and self.n_spurious == "permutation":
+            raise ValueError(
+                "n_spurious='permutation' compares means; with compare='given-target' give a "
+                "number or 'auto'"
+            )
         # An explicit number is removed; and a trained head may have seen every environment.
         decided = not isinstance(self.n_spurious, str) or isinstance(self.head, tuple)
         decided = decided or self.variant == "paper" or self.scale == 1

@@ -38,10 +38,12 @@ class Search(check.SparseInput, BaseEstimator):
     _target: str
 
     n_spurious: Any
+    compare: Any
     head: Any
     n_components: Any
     variant: str
     selection: str
+    selection_: str
     cv: Any
     n_jobs: int | None
     verbose: int
@@ -81,10 +83,13 @@ class Search(check.SparseInput, BaseEstimator):
             What rows have in common, such as their patient or video: a cluster is never split
             between folds, and the rank test counts clusters, not rows.
         """
-        check.check_choice("selection", self.selection, rules.SELECTIONS)
         sample = self._sample(X, y, environments, reset=True, clusters=clusters)
+        self.selection_ = self.selection
+        if self.selection == "auto" and self._target == "numbers":
+            self.selection_ = rules.default_selection(sample.cells, self.cv, validation)
+        check.check_choice("selection", self.selection_, rules.SELECTIONS)
         points, splits = self._points(sample), self._splits(sample, validation)
-        by_group = self.selection == "worst-group" and self._target == "classes"
+        by_group = self.selection_ == "worst-group" and self._target == "classes"
         folds = rules.unseen_cell_folds(sample.cells) if by_group and validation is None else None
         if folds == []:
             # Nothing shows what would happen in the empty cells: remove all that was found.
@@ -98,11 +103,13 @@ class Search(check.SparseInput, BaseEstimator):
             left_out = [(sample.rows(train), _named(sample, test)) for train, test in folds]
             sums, size = self._sums(left_out, settings)
             unseen = rules.cell_average(sums.sum(axis=1), size.sum(axis=0))
-        self.cv_results_ = rules.results_of(points, scores, pooled, self.selection, unseen)
+        self.cv_results_ = rules.results_of(points, scores, pooled, self.selection_, unseen)
         efforts = [rules.effort(point, self._penalty) for point in points]
         self.best_index_ = rules.best_of(self.cv_results_, efforts)
+        if self._target == "numbers":
+            self.best_index_ = rules.unless_in_doubt(self.cv_results_, efforts, self.best_index_)
         self.best_params_ = points[self.best_index_]
-        self.best_score_ = rules.score_of(self.cv_results_, self.best_index_, self.selection)
+        self.best_score_ = rules.score_of(self.cv_results_, self.best_index_, self.selection_)
         self.n_splits_ = len(splits)
         self.best_estimator_ = self._estimator(**self.best_params_).fit(
             X, y, environments, clusters=clusters
@@ -127,6 +134,8 @@ class Search(check.SparseInput, BaseEstimator):
         points: list[dict] = []
         names = ("scale", "weights", "head", self._penalty)
         grid = {name: rules.candidates(name, getattr(self, name)) for name in names}
+        if self._target == "numbers":
+            grid["compare"] = rules.comparisons(self.compare, self.n_spurious, self.variant)
         heads, penalties = grid.pop("head"), grid.pop(self._penalty)
         for method in rules.candidates("method", getattr(self, "method", "regression")):
             check.check_choice("method", method, tuple(METHODS))
@@ -151,12 +160,12 @@ class Search(check.SparseInput, BaseEstimator):
         if validation is not None:
             return [(sample, self._held_out(validation))]
         rng = None if self.random_state is None else check_random_state(self.random_state)
-        folds = rules.folds_of(sample.X, sample.cells, self.selection, self.cv, rng)
+        folds = rules.folds_of(sample.X, sample.cells, self.selection_, self.cv, rng)
         return [(sample.rows(train), _named(sample, test)) for train, test in folds]
 
     def _held_out(self, validation: Any) -> Sample:
         """The validation rows, checked."""
-        if self.selection == "leave-one-environment-out":
+        if self.selection_ == "leave-one-environment-out":
             raise ValueError(
                 "selection='leave-one-environment-out' holds out environments of the training "
                 "rows: give no validation set, or select by 'worst-group' or 'average'"

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
 from isrlearn.core.labels import MISSING, Cells
+from isrlearn.estimators.held_out import MOST_FOLDS
 from isrlearn.validation import check_n_spurious
 
 SELECTIONS = ("worst-group", "average", "leave-one-environment-out")
@@ -60,6 +61,21 @@ def counts(value: Any, most: int) -> list:
     return found
 
 
+def comparisons(value: Any, n_spurious: Any, variant: str) -> list:
+    """Candidates for what a regression compares; by default all that the other settings allow."""
+    if value is not None:
+        return candidates("compare", value)
+    published = variant == "paper" or "permutation" in candidates("n_spurious", n_spurious)
+    return ["means"] if published else ["means", "given-target"]
+
+
+def default_selection(cells: Cells, cv: Any, validation: Any) -> str:
+    """The selection rule of a regression: environments left out, unless splits were given."""
+    given = validation is not None or not isinstance(cv, Integral)
+    several = len(cells.environments) > 2
+    return "leave-one-environment-out" if several and not given else "worst-group"
+
+
 def is_cautious(point: dict) -> bool:
     """Whether a setting removes all that was found to shift, and gives classes equal weight."""
     removes = point.get("scale", 0.0) == 0 and point.get("n_spurious", "auto") != 0
@@ -85,7 +101,8 @@ def effort(point: dict, penalty: str) -> tuple:
 def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -> list[Fold]:
     """Rows to train on and rows to score, for each split of a selection rule.
 
-    "leave-one-environment-out" holds out one environment after the other; else folds are
+    "leave-one-environment-out" holds out one environment after the other, or with more than twenty
+    of them a twentieth at a time; else folds are
     stratified by class and environment, and split no cluster. `random_state` shuffles rows inside
     cells.
     """
@@ -100,7 +117,10 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
                 f"{cells.environments.tolist()}"
             )
         # Rows of unknown environment always train.
-        return [(np.flatnonzero(e != i), np.flatnonzero(e == i)) for i in range(E)]
+        fold = np.append(np.arange(E) % min(E, MOST_FOLDS), -1)[e]
+        return [
+            (np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(max(fold) + 1)
+        ]
     if isinstance(cv, Integral) and cells.cluster is not None:
         n_folds = min(int(cv), len(np.unique(cells.cluster)))
         cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
@@ -280,6 +300,24 @@ def best_of(results: dict[str, Any], efforts: Sequence[tuple]) -> int:
     """Position of the best setting; of equals, the one with the least effort."""
     tied = np.flatnonzero(results["rank_test_score"] == 1).tolist()
     return min(tied, key=lambda i: (*efforts[i], i))
+
+
+def unless_in_doubt(results: dict[str, Any], efforts: Sequence[tuple], best: int) -> int:
+    """The best setting or, unless it is better by two standard errors, the best without removal.
+
+    The standard error is that of the mean difference over splits. Two, because the best of many
+    settings is better than one by chance. With one split there is no standard error: the best
+    setting is returned, as it is if all settings remove something.
+    """
+    points, score = results["params"], results["mean_test_score"]
+    idle = [i for i, p in enumerate(points) if p["scale"] == 1 or p["n_spurious"] == 0]
+    n_splits = sum(name.startswith("split") and name.endswith("_average") for name in results)
+    if best in idle or not idle or n_splits < 2:
+        return best
+    plain = min(idle, key=lambda i: (-score[i], *efforts[i], i))
+    splits = (results[f"split{j}_test_score"] for j in range(n_splits))
+    gain = np.array([split[best] - split[plain] for split in splits])
+    return best if gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(n_splits) else plain
 
 
 def on_front(average: NDArray, worst: NDArray) -> NDArray[np.bool_]:
