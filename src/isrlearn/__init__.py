@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ISRRegressor,
         ISRRegressorCV,
         ISRTransformer,
+        TablePreparer,
         compare_models,
         infer_environments,
     )
@@ -27,6 +28,7 @@ __all__ = [
     "ISRRegressor",
     "ISRRegressorCV",
     "ISRTransformer",
+    "TablePreparer",
     "__version__",
     "compare_models",
     "diagnose",
@@ -44,6 +46,7 @@ _MODULE_OF = {
     "ISRRegressor": "estimators",
     "ISRRegressorCV": "estimators",
     "ISRTransformer": "estimators",
+    "TablePreparer": "estimators",
     "compare_models": "estimators",
     "diagnose": "diagnosis",
     "infer_environments": "estimators",

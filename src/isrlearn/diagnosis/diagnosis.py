@@ -35,6 +35,7 @@ from isrlearn.estimators import (
 from isrlearn.estimators.compare import LabelledRows, task_of
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
+from isrlearn.estimators.preparation import prepared
 from isrlearn.metrics.groups import aligned
 
 #: Most rows, and most values, that models are compared on; of more rows a sample is compared.
@@ -207,6 +208,7 @@ def diagnose(
     environments: ArrayLike,
     clusters: ArrayLike | None = None,
     *,
+    prepare: Any = None,
     task: str = "auto",
     level: float = 0.01,
     n_bootstrap: int = 100,
@@ -226,6 +228,9 @@ def diagnose(
     clusters : array-like of shape (n_samples,), optional
         What rows have in common, such as their patient or video. Tests count clusters, a cluster
         is never split between folds, and intervals account for clusters.
+    prepare : transformer or Pipeline, optional
+        Prepares X, such as :class:`isrlearn.TablePreparer`, or a pipeline that ends in an
+        estimator, which is left out. It is fitted on X, as a copy, unless it is fitted already.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" treats a y of numbers that are not whole as the target of a regression.
     level : float, default=0.01
@@ -262,6 +267,7 @@ def diagnose(
     >>> diagnose(X, y, e).means.shifted
     False
     """
+    X = X if prepare is None else prepared(prepare, X)
     check.check_between("level", level, 1e-6, 0.5)
     check.check_between("n_bootstrap", n_bootstrap, 0, np.inf)
     task = task_of(task, None, y)

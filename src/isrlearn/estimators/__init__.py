@@ -5,6 +5,7 @@ from isrlearn.estimators.compare import compare_models
 from isrlearn.estimators.cv import ISRClassifierCV, ISRRegressorCV
 from isrlearn.estimators.dfr import DFRClassifier
 from isrlearn.estimators.infer import infer_environments
+from isrlearn.estimators.preparation import TablePreparer
 from isrlearn.estimators.regressor import ISRRegressor
 from isrlearn.estimators.transformer import ISRTransformer
 from isrlearn.estimators.verdict import ComparedModel, Comparison
@@ -18,6 +19,7 @@ __all__ = [
     "ISRRegressor",
     "ISRRegressorCV",
     "ISRTransformer",
+    "TablePreparer",
     "compare_models",
     "infer_environments",
 ]

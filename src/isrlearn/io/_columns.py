@@ -14,14 +14,13 @@ from scipy.special import gammaln
 
 from isrlearn.core.labels import encode
 from isrlearn.engine import row_blocks
+from isrlearn.estimators.columns import counts_rows
 from isrlearn.io._formats import Source
-from isrlearn.io.errors import TableError, listed, shown, suggestion
+from isrlearn.io.errors import PREPARE, TableError, listed, shown, suggestion
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", flags=re.DOTALL)
 #: Largest magnitudes whose squares (and, in float64, fourth powers) can still be summed.
 _LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e60}
-#: Fewest rows of a table that is examined, and rows by which most features are ruled out.
-_FEWEST, _FIRST = 10, 1000
 #: Largest probability that separation by chance may have, over all features.
 _CHANCE = 1e-3
 _MOST_EXTREMES = 10_000_000
@@ -93,20 +92,26 @@ def _range(source: Source, first: str, last: str) -> Sequence[str]:
 
 
 def check_numbers(X: NDArray, names: Sequence[str]) -> None:
-    """Raise at the first number that is not finite or too large to be squared."""
+    """Raise for numbers that are not finite or too large to be squared, and name their columns."""
     largest = _LARGEST[X.dtype]
+    found: dict[int, tuple[Any, int]] = {}  # the first such value of a column, and its row
     for rows, block in row_blocks(X):
         # NaN fails both comparisons.
         if block.max() <= largest and block.min() >= -largest:
             continue
-        row, i = np.argwhere(~(np.abs(block) <= largest))[0]
-        value = block[row, i]
-        what = "is missing (NaN)" if np.isnan(value) else f"is {value:g}"
-        limit = f"; numbers of type {X.dtype} can be used up to {largest:g}"
-        raise TableError(
-            f"column {shown(names[i])} {what} in row {rows.start + row + 1}"
-            f"{limit if np.isfinite(value) else ''}"
-        )
+        bad = ~(np.abs(block) <= largest)
+        for i in np.flatnonzero(bad.any(axis=0)).tolist():
+            row = int(bad[:, i].argmax())
+            found.setdefault(i, (block[row, i], rows.start + row + 1))
+    for i, (value, row) in sorted(found.items()):
+        what, hint = f"is {value:g}", ""
+        if np.isnan(value):
+            what, hint = "is missing (NaN)", f"; impute missing numbers first: {PREPARE}"
+        elif np.isfinite(value):
+            hint = f"; numbers of type {X.dtype} can be used up to {largest:g}"
+        others = [names[j] for j in sorted(found) if j != i]
+        more = f"; look also at {listed(others)}" if others else ""
+        raise TableError(f"column {shown(names[i])} {what} in row {row}{more}{hint}")
 
 
 def suspects(
@@ -114,9 +119,7 @@ def suspects(
 ) -> list[str]:
     """Sentences about features that look like row numbers, or that separate groups perfectly."""
     found = []
-    first = X[:_FIRST]
-    whole = np.flatnonzero((first == np.rint(first)).all(axis=0))
-    if numbers := [names[i] for i in whole if _counts_rows(X[:, i])]:
+    if numbers := [name for i, name in enumerate(names) if counts_rows(X[:, i])]:
         looks = "these features look like row numbers, ids or dates"
         found.append(f"{looks}: {listed(numbers)}; leave them out if they are")
     for what, values in {"labels": y, "environments": environments}.items():
@@ -124,15 +127,6 @@ def suspects(
             separates = f"each of these features alone separates the {what}"
             found.append(f"{separates}: {listed(copies)}; leave them out if they are copies")
     return found
-
-
-def _counts_rows(column: NDArray) -> bool:
-    """Whether a column holds different whole numbers, in order or without gaps."""
-    n, steps = len(column), np.diff(column)
-    if n < _FEWEST or (column != np.rint(column)).any():
-        return False
-    ordered = (steps > 0).all() or (steps < 0).all()
-    return bool(ordered or (np.ptp(column) == n - 1 and len(np.unique(column)) == n))
 
 
 def _separating(X: NDArray, labels: NDArray | None) -> NDArray[np.intp]:

@@ -1,18 +1,13 @@
-"""Table formats that need no extra: text, NumPy arrays and archives; and Zarr arrays."""
+"""An open table, and the formats that hold arrays: .npy, .npz and Zarr."""
 
 from __future__ import annotations
 
-# Not pyarrow.csv: text must be readable without the parquet extra, and one reader is enough.
-import csv
 import math
 import os
 import re
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
@@ -22,7 +17,7 @@ from numpy.typing import NDArray
 
 from isrlearn.engine.rows import ArrayRows
 from isrlearn.io.errors import TableError, listed, optional, reading, shown
-from isrlearn.io.labels import as_labels, is_float, parsed_labels, unescaped
+from isrlearn.io.labels import as_labels
 
 MEGABYTE = 1 << 20
 #: Names that data frames give to the columns of their index, which are not features.
@@ -36,6 +31,8 @@ PREDICTION = "prediction"
 #: Features (n, d) and each label column (n,). Features are a float32 or float64 array, a memory
 #: map, or Rows where the format can be read block by block.
 Content = tuple[Any, dict[str, NDArray]]
+#: Numbers (n, m) with NaN where one is missing, their names, features that are text, and labels.
+RawContent = tuple[NDArray, list[str], dict[str, NDArray], dict[str, NDArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +40,8 @@ class Source:
     """An open table of which only the names of the columns have been read.
 
     ``read(features, labels)`` returns the `Content` of these columns. Its errors do not name the
-    file; the caller adds the name (`errors.reading`).
+    file; the caller adds the name (`errors.reading`). ``raw(features, labels, as_text)`` reads
+    features of any kind: numbers (n, m), their names, and the texts of the other features.
     """
 
     path: Path
@@ -53,67 +51,7 @@ class Source:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # names of several columns
     named: bool = True  # whether the names of the columns come from the file
     index: tuple[str, ...] = ()  # columns that are the index of a data frame
-
-
-def open_text(path: Path) -> Source:
-    """A text table in UTF-8 whose first line names the columns."""
-    with _lines(path) as lines:
-        columns = tuple(name.strip() for name in next(lines, []))
-    if not any(columns):
-        raise TableError("the first line must name the columns; it is empty")
-    check_names(columns)
-    if len(columns) == 1 and any(c in columns[0] for c in ";\t,"):
-        raise TableError(
-            f"the first line holds one name, {shown(columns[0])}; columns must be separated by "
-            "commas in a .csv file and by tabs in a .tsv file"
-        )
-    index = tuple(filter(INDEX.fullmatch, columns))
-    return Source(path, columns, columns, partial(_read_text, path, columns), index=index)
-
-
-@contextmanager
-def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    # utf-8-sig: spreadsheets write a byte order mark before the first name.
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        yield csv.reader(file, delimiter=separator, strict=True)
-
-
-def _read_text(
-    path: Path, columns: tuple[str, ...], features: Sequence[str], labels: Sequence[str]
-) -> Content:
-    """Features as float64, labels as integers or text."""
-    place = {name: i for i, name in enumerate(columns)}
-    wanted = [place[name] for name in features]
-    # Each label is kept once, and its number for every row that has it.
-    texts: dict[str, dict[str, int]] = {name: {} for name in labels}
-    codes = {name: array("q") for name in labels}
-    plain = unescaped if columns[0] == PREDICTION else str
-    numbers, n = array("d"), 0
-    with _lines(path) as lines:
-        next(lines)
-        for n, row in enumerate(filter(None, lines), 1):
-            if len(row) != len(place):
-                raise TableError(f"row {n} has {len(row)} values for {len(place)} columns")
-            cells = [row[j] for j in wanted]
-            try:
-                numbers.extend([float(cell) for cell in cells])
-                sound = "_" not in "".join(cells)
-            except ValueError:
-                sound = False
-            if not sound:
-                j = next(j for j in wanted if not is_float(row[j]))
-                raise TableError(
-                    f"column {shown(columns[j])} holds {shown(row[j])} in row {n}, not a number; "
-                    "choose the feature columns by name, pattern or range"
-                )
-            for name, known in texts.items():
-                codes[name].append(known.setdefault(row[place[name]], len(known)))
-    X = np.asarray(numbers).reshape(n, len(wanted))
-    return X, {
-        name: parsed_labels(map(plain, known), np.asarray(codes[name]), name)
-        for name, known in texts.items()
-    }
+    raw: Callable[[Sequence[str], Sequence[str], Sequence[str]], RawContent] | None = None
 
 
 def open_array(path: Path) -> Source:

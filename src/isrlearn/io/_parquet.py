@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from isrlearn.engine.rows import Rows
 from isrlearn.io._formats import (
     INDEX,
     Content,
+    RawContent,
     Source,
     check_expansion,
     check_names,
     column_owners,
     numbered,
 )
-from isrlearn.io.errors import TableError, optional, reading, shown
+from isrlearn.io.errors import PREPARE, TableError, listed, optional, reading, shown
 from isrlearn.io.labels import label_array
 
 #: Limit on what a damaged footer can make the parser allocate.
@@ -41,7 +43,7 @@ def open_parquet(path: Path) -> Source:
     known = (table.schema.pandas_metadata or {}).get("index_columns", [])
     known = {name for name in known if isinstance(name, str)}
     index = tuple(name for name in columns if name in known or INDEX.fullmatch(name))
-    return Source(path, columns, columns, table.read, table.groups, index=index)
+    return Source(path, columns, columns, table.read, table.groups, index=index, raw=table.raw)
 
 
 class _ParquetFile:
@@ -91,20 +93,43 @@ class _ParquetFile:
             kept = {name: self._labels(table.column(name), name) for name in labels}
         return ParquetRows(self.path, features), kept
 
+    def raw(
+        self, features: Sequence[str], labels: Sequence[str], as_text: Sequence[str]
+    ) -> RawContent:
+        """Features as numbers or text, labels as arrays."""
+        numbers = [name for name in features if self.number_type(self.owner[name]) is not None]
+        rows, kept = self.read(numbers, labels)
+        check_expansion(self.path, math.prod(rows.shape) * rows.dtype.itemsize)
+        X = rows[:] if numbers else np.empty((self.n_rows, 0))
+        texts = [name for name in features if name not in set(numbers)]
+        with self.open(read_dictionary=texts) as file:
+            table = file.read(columns=texts, use_threads=False)
+        found = {}
+        for name in texts:
+            values, codes = self._coded(table.column(name), text=True)
+            found[name] = np.array(values, dtype=object)[codes]
+        return X, numbers, found, kept
+
+    def number_type(self, column: str) -> Any:
+        """Type of the numbers of a column of the file; None if it holds no numbers."""
+        types, kind = self._types, self.schema.field(column).type
+        kind = kind.value_type if column in self.groups else kind
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        numbers = types.is_floating, types.is_integer, types.is_boolean, types.is_decimal
+        return kind if any(check(kind) for check in numbers) else None
+
     def dtype(self, columns: Sequence[str]) -> np.dtype:
         """float32 if every column of the file is float32 or float16, else float64."""
-        types, narrow = self._types, True
-        numbers = types.is_floating, types.is_integer, types.is_boolean, types.is_decimal
-        for column in columns:
-            kind = self.schema.field(column).type
-            kind = kind.value_type if column in self.groups else kind
-            kind = kind.value_type if types.is_dictionary(kind) else kind
-            if not any(check(kind) for check in numbers):
-                raise TableError(
-                    f"column {shown(column)} is of type {kind}, not a number; choose the feature "
-                    "columns by name, pattern or range"
-                )
-            narrow &= types.is_float32(kind) or types.is_float16(kind)
+        types, kinds = self._types, {column: self.number_type(column) for column in columns}
+        if bad := [column for column, kind in kinds.items() if kind is None]:
+            kind, more = self.schema.field(bad[0]).type, ""
+            if len(bad) > 1:
+                more = f"; so are {listed(bad[1:])}"
+            raise TableError(
+                f"column {shown(bad[0])} is of type {kind}, not a number{more}; choose other "
+                f"feature columns by name, pattern or range, or prepare them: {PREPARE}"
+            )
+        narrow = all(types.is_float32(k) or types.is_float16(k) for k in kinds.values())
         return np.dtype(np.float32 if narrow else np.float64)
 
     def numbers(self, array: Any, column: str, before: int = 0) -> NDArray:
@@ -127,22 +152,24 @@ class _ParquetFile:
 
     def _labels(self, column: Any, name: str) -> NDArray:
         """Labels as booleans, numbers or text; None where one is missing."""
-        pa, types = pyarrow(), self._types
-        coded = types.is_dictionary(column.type)
+        types, coded = self._types, self._types.is_dictionary(column.type)
         kind = column.type.value_type if coded else column.type
         if types.is_nested(kind):
             raise TableError(f"column {shown(name)} holds {kind}, not labels")
         if types.is_floating(kind):
             return np.concatenate([self.numbers(chunk, name)[:, 0] for chunk in column.chunks])
-        # Codes of the few distinct values, not one Python object per row.
-        column = column if coded else column.dictionary_encode()
-        array = column.unify_dictionaries().combine_chunks()
         text = not (types.is_integer(kind) or types.is_boolean(kind))
+        return label_array(*self._coded(column, text=text), name)
+
+    def _coded(self, column: Any, *, text: bool) -> tuple[list[Any], NDArray]:
+        """Codes of the few distinct values, not one Python object per row; None is the last."""
+        pa = pyarrow()
+        column = column if self._types.is_dictionary(column.type) else column.dictionary_encode()
+        array = column.unify_dictionaries().combine_chunks()
         values = (array.dictionary.cast(pa.string()) if text else array.dictionary).to_pylist()
         # Cast first: the codes of some writers are unsigned.
         codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
-        values += [None] if (codes < 0).any() else []  # -1 is the last
-        return label_array(values, codes, name)
+        return values + ([None] if (codes < 0).any() else []), codes
 
 
 class ParquetRows(Rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from importlib import import_module
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
 
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
@@ -21,19 +23,29 @@ from isrlearn.estimators import (
     ISRRegressor,
     ISRRegressorCV,
     ISRTransformer,
+    TablePreparer,
 )
+from isrlearn.estimators.columns import CATEGORIES, LEFT_OUT, NUMBER, Column
 from isrlearn.io.errors import ModelFileError, TableError, listed, shown
 from isrlearn.io.labels import label_array
 
 Arrays = dict[str, NDArray]
 ESTIMATORS = {kind.__name__: kind for kind in (ISRClassifier, ISRRegressor, ISRTransformer)}
+#: Steps that may come before the estimator in a pipeline.
+STEPS = {kind.__name__: kind for kind in (TablePreparer, StandardScaler)}
 #: Frozen values that a fitted estimator may hold.
-_VALUES = {kind.__name__: kind for kind in (Eraser, Moments, RankTest)}
+_VALUES = {kind.__name__: kind for kind in (Column, Eraser, Moments, RankTest)}
 
 #: Types that ``skops.io.load(path, trusted=TRUSTED_TYPES)`` needs for our estimators.
 TRUSTED_TYPES = [
     f"{kind.__module__}.{kind.__qualname__}"
-    for kind in (*ESTIMATORS.values(), ISRClassifierCV, ISRRegressorCV, *_VALUES.values())
+    for kind in (
+        *ESTIMATORS.values(),
+        ISRClassifierCV,
+        ISRRegressorCV,
+        TablePreparer,
+        *_VALUES.values(),
+    )
 ]
 
 #: Linear estimators of scikit-learn that may be the head of a saved model, and their modules.
@@ -54,26 +66,32 @@ _LABELS = re.compile(r"object|str|bool|u?int(8|16|32|64)|float16")
 _PLAIN = (bool, int, float, str)
 
 
-def state_of(estimator: Any) -> tuple[Arrays, dict[str, Any]]:
-    """Arrays and JSON record of a fitted estimator."""
-    kind = type(estimator).__name__
-    if ESTIMATORS.get(kind) is not type(estimator):
-        raise ModelFileError(
-            f"a model file holds one of {', '.join(ESTIMATORS)}; got {kind}. Save a pipeline's "
-            "step, or the whole pipeline with skops"
-        )
-    if not hasattr(estimator, "coef_" if kind != "ISRTransformer" else "eraser_"):
-        raise ModelFileError(f"this {kind} is not fitted yet: call fit before saving it")
+def state_of(steps: Sequence[Any]) -> tuple[Arrays, list[dict[str, Any]]]:
+    """Arrays and JSON records of the steps before a fitted estimator, and of the estimator."""
     arrays: Arrays = {}
-    parameters = estimator.get_params(deep=False)
-    fitted = {k: v for k, v in vars(estimator).items() if k not in parameters}
+    *before, last = range(len(steps))
+    records = [_record(steps[i], STEPS, f"step{i}.", arrays) for i in before]
+    return arrays, [*records, _record(steps[last], ESTIMATORS, "", arrays)]
+
+
+def _record(step: Any, allowed: Mapping[str, Any], prefix: str, arrays: Arrays) -> dict[str, Any]:
+    kind = type(step).__name__
+    if allowed.get(kind) is not type(step):
+        raise ModelFileError(
+            f"a model file holds one of {', '.join(ESTIMATORS)} and, before it in a pipeline, "
+            f"steps of {', '.join(STEPS)}; got {kind}. skops can store any pipeline"
+        )
+    fitted_by = {"ISRTransformer": "eraser_", "TablePreparer": "columns_"}
+    if not hasattr(step, fitted_by.get(kind, "scale_" if prefix else "coef_")):
+        raise ModelFileError(f"this {kind} is not fitted yet: call fit before saving it")
+    parameters = step.get_params(deep=False)
+    fitted = {k: v for k, v in vars(step).items() if k not in parameters}
     fitted.pop("feature_names_in_", None)
-    record = {
+    return {
         "estimator": kind,
-        "parameters": {k: _encoded(v, k, arrays) for k, v in parameters.items()},
-        "fitted": {k: _encoded(v, k, arrays) for k, v in fitted.items()},
+        "parameters": {k: _encoded(v, prefix + k, arrays) for k, v in parameters.items()},
+        "fitted": {k: _encoded(v, prefix + k, arrays) for k, v in fitted.items()},
     }
-    return arrays, record
 
 
 def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
@@ -125,26 +143,38 @@ def _encoded_array(array: NDArray, name: str, arrays: Arrays) -> dict[str, Any]:
     return {"labels": [kind, values]}
 
 
-def restored(arrays: Arrays, record: dict[str, Any]) -> Any:
-    """The fitted estimator of arrays and a record; any exception means that they are invalid."""
+def restored(arrays: Arrays, records: list[dict[str, Any]]) -> list[Any]:
+    """The fitted steps of arrays and records; any exception means that they are invalid."""
     for name, array in arrays.items():
         if array.dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
             raise ModelFileError(f"array {shown(name)} is not of finite float32 or float64 numbers")
-    kind = ESTIMATORS.get(record["estimator"])
-    if kind is None or set(record) != {"estimator", "parameters", "fitted"}:
-        raise ModelFileError(f"a model of type {shown(record['estimator'])} is not loaded")
     used: Arrays = {}
     decoded = partial(_decoded, arrays=arrays, used=used)
-    estimator = kind(**{name: decoded(value) for name, value in record["parameters"].items()})
+    *before, last = records
+    steps = [_built(record, STEPS, decoded) for record in before]
+    estimator = _built(last, ESTIMATORS, decoded)
+    if len(used) != len(arrays):
+        raise ModelFileError(f"array {shown(min(set(arrays) - set(used)))} is not known")
+    _check(estimator)
+    _check_steps(steps, estimator.n_features_in_)
+    return [*steps, estimator]
+
+
+def _built(record: dict[str, Any], allowed: Mapping[str, Any], decoded: Callable) -> Any:
+    """The object of a record."""
+    kind = allowed.get(record["estimator"])
+    if kind is None or set(record) != {"estimator", "parameters", "fitted"}:
+        raise ModelFileError(f"a model of type {shown(record['estimator'])} is not loaded")
+    step = kind(**{name: decoded(value) for name, value in record["parameters"].items()})
     for name, value in record["fitted"].items():
         # Only data may be set: a name of the class would replace a method.
         if not re.fullmatch("_?[a-z][a-z_]*", name) or hasattr(kind, name):
             raise ModelFileError(f"a fitted model has no attribute {shown(name)}")
-        setattr(estimator, name, decoded(value))
-    if len(used) != len(arrays):
-        raise ModelFileError(f"array {shown(min(set(arrays) - set(used)))} is not known")
-    _check(estimator)
-    return estimator
+        setattr(step, name, decoded(value))
+    names = [column.name for column in getattr(step, "columns_", ())]
+    if names != [f"x{i}" for i in range(len(names))]:  # those of an array
+        step.feature_names_in_ = np.array(names, dtype=object)
+    return step
 
 
 def _decoded(value: Any, arrays: Arrays, used: Arrays) -> Any:
@@ -238,3 +268,43 @@ def _check(estimator: Any) -> None:
         raise ModelFileError("the values in the model contradict each other")
     apply = estimator.transform if hasattr(estimator, "transform") else estimator.predict
     apply(np.zeros((1, d)))
+
+
+def _check_steps(steps: Sequence[Any], n_features: int) -> None:
+    """Raise unless the steps before an estimator are sound and give it its features."""
+    for i, step in enumerate(steps):
+        if isinstance(step, TablePreparer) and i == 0:
+            _check_preparer(step)
+            rows: Any = {column.name: np.array([None]) for column in step.columns_}
+            width = len(step.get_feature_names_out())
+        else:
+            width, rows = step.n_features_in_, np.zeros((1, n_features))
+            numbers = [a for a in (step.mean_, step.scale_, step.var_) if a is not None]
+            if any(a.shape != (n_features,) for a in numbers) or (step.scale_ == 0).any():
+                raise ModelFileError("the arrays of a StandardScaler are not sound")
+        if width != n_features or not np.isfinite(step.transform(rows)).all():
+            raise ModelFileError(f"a step before the model gives {width} features for {n_features}")
+
+
+def _check_preparer(preparer: TablePreparer) -> None:
+    """Raise unless all values of a preparation have the types that it needs."""
+    columns, uses = preparer.columns_, (NUMBER, CATEGORIES, LEFT_OUT)
+    names = [preparer.include, preparer.exclude, preparer.categorical]
+    sound = (
+        isinstance(columns, tuple) and all(isinstance(column, Column) for column in columns),
+        preparer.n_features_in_ == len(columns) == len({column.name for column in columns}),
+        all(isinstance(each, tuple | list) and all(map(_is_text, each)) for each in names),
+        preparer.impute in ("median", "mean", None) and isinstance(preparer.strict, bool),
+        all(_is_text(c.name) and _is_text(c.why) and c.use in uses for c in columns),
+        all(isinstance(c.missing, bool) and isinstance(c.categories, tuple) for c in columns),
+        all(map(_is_text, (text for c in columns for text in c.categories))),
+        all((type(c.fill) is float and c.use == NUMBER) or c.fill is None for c in columns),
+        all(c.fill is not None for c in columns if c.use == NUMBER),
+    )
+    outputs = [name for column in columns for name in column.outputs]
+    if not all(sound) or not len(outputs) == len(set(outputs)):
+        raise ModelFileError("the values in the preparation contradict each other")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

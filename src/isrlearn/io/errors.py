@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 _LONGEST = 60
+#: What a message says about columns that are not complete columns of numbers.
+PREPARE = (
+    "isr fit does that without --strict, and for missing numbers also with --impute; in Python, "
+    "isrlearn.TablePreparer does"
+)
 
 
 class TableError(ValueError):

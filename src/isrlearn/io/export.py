@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,16 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 from numpy.typing import DTypeLike, NDArray
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import __version__
 from isrlearn.engine.rows import ArrayRows
+from isrlearn.estimators import TablePreparer
 from isrlearn.estimators.linear import check_precision
+from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.io._state import ESTIMATORS
-from isrlearn.io.errors import optional
+from isrlearn.io.errors import listed, optional
 from isrlearn.io.files import atomic_write
 from isrlearn.io.model import ModelFile, as_json, checked_names
 
@@ -51,9 +56,14 @@ def export_model(
 
     Classes and feature names are stored too, as JSON in the metadata of the first two kinds.
 
+    Of a Pipeline, a StandardScaler is folded into the map, and a TablePreparer that only selects
+    columns of numbers into the order of the features. Categories and missing values cannot be
+    represented by an affine map, and are refused.
+
     Parameters
     ----------
     model : ModelFile, or fitted ISRClassifier, ISRRegressor or ISRTransformer
+        Or a Pipeline that ends in one of them.
     kind : {"onnx", "torch", "numpy"}
     path : path
     feature_names : sequence of str, optional
@@ -70,10 +80,11 @@ def export_model(
     >>> np.load("head.npz")["coef"].shape
     (1, 2)
     """
-    estimator, names = model, feature_names
+    names = feature_names
     if isinstance(model, ModelFile):
-        estimator = model.estimator
         names = model.feature_names if names is None else names
+        model = model.model
+    steps, estimator = split_pipeline(model)
     if kind not in _CONTENT:
         raise ValueError(f"kind must be one of {', '.join(_CONTENT)}; got {kind!r}")
     if type(estimator).__name__ not in ESTIMATORS:
@@ -81,6 +92,12 @@ def export_model(
             f"one of {', '.join(ESTIMATORS)} can be exported; got {type(estimator).__name__}"
         )
     check_is_fitted(estimator, "eraser_")
+    for step in reversed([] if steps is None else [*steps.named_steps.values()]):
+        if isinstance(step, TablePreparer):
+            own = _selected(step)
+            names = own if names is None else names
+        else:
+            estimator = _unscaled(estimator, step)
     precision = np.dtype(dtype or (np.float64 if kind == "numpy" else np.float32))
     if precision not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64; got {dtype!r}")
@@ -90,6 +107,40 @@ def export_model(
     content = _CONTENT[kind](estimator, head, precision, _notes(estimator, names), Path(path))
     with atomic_write(path) as file:
         file.write(content)
+
+
+def _selected(preparer: TablePreparer) -> list[str]:
+    """Columns that a preparation only selects; anything else cannot be exported."""
+    if preparer.plain_:
+        return preparer.get_feature_names_out().tolist()
+    encoded = [c.name for c in preparer.columns_ if c.categories]
+    imputed = [c.name for c in preparer.columns_ if c.missing and not c.categories]
+    what = [f"encodes the categories of {listed(encoded)}"] if encoded else []
+    what += [f"imputes missing values of {listed(imputed)}"] if imputed else []
+    raise ValueError(
+        f"the model {' and '.join(what)}, which is not an affine map: predict with isr predict or "
+        "isrlearn.load, or fit on a table that is prepared already"
+    )
+
+
+def _unscaled(estimator: Any, scaler: Any) -> Any:
+    """The estimator for features as they were before a StandardScaler."""
+    if not isinstance(scaler, StandardScaler) or not hasattr(estimator, "coef_"):
+        kinds = type(scaler).__name__, type(estimator).__name__
+        raise ValueError(f"a {kinds[0]} before an {kinds[1]} cannot be folded into an affine map")
+    d = estimator.n_features_in_
+    scale = np.ones(d) if scaler.scale_ is None else scaler.scale_
+    mean = scaler.mean_ if scaler.with_mean else np.zeros(d)
+    found, eraser = copy(estimator), estimator.eraser_
+    found.coef_ = estimator.coef_ / scale
+    found.intercept_ = estimator.intercept_ - found.coef_ @ mean
+    found.eraser_ = replace(
+        eraser,
+        basis=eraser.basis * scale[:, None],
+        dual=eraser.dual / scale[:, None],
+        center=eraser.center * scale + mean,
+    )
+    return found
 
 
 def affine_map(estimator: Any) -> Head:

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,17 @@ import safetensors
 import safetensors.numpy
 import scipy
 import sklearn
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from isrlearn import __version__
+from isrlearn.estimators import TablePreparer
+from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.io._state import Arrays, restored, state_of
 from isrlearn.io.errors import ModelFileError, shown
 from isrlearn.io.files import atomic_write
 
 #: Version of what is in the file; a change that older code cannot read gets the next number.
-SCHEMA = 2
+SCHEMA = 3
 #: Where the record of the model is in the metadata of a safetensors file.
 _KEY = "isrlearn"
 #: Longest header: room for the names of a hundred thousand features.
@@ -44,6 +47,8 @@ class ModelFile:
         Versions of the libraries that wrote the file.
     sha256 : str
         Digest of everything else in the file.
+    preparation : Pipeline or None
+        The steps before the estimator, which turn a table into its features.
 
     Examples
     --------
@@ -58,6 +63,20 @@ class ModelFile:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     sha256: str = ""
+    preparation: Pipeline | None = None
+
+    @property
+    def model(self) -> Any:
+        """The estimator, at the end of a pipeline if there is a preparation."""
+        if self.preparation is None:
+            return self.estimator
+        return make_pipeline(*self.preparation.named_steps.values(), self.estimator)
+
+    @property
+    def preparer(self) -> TablePreparer | None:
+        """The first step of the preparation, if it prepares a table."""
+        first = None if self.preparation is None else self.preparation[0]
+        return first if isinstance(first, TablePreparer) else None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything about the model in numbers and text, ready for JSON."""
@@ -79,7 +98,9 @@ class ModelFile:
                 "spectrum": estimator.spectrum_,
                 "rank_test": test and vars(test),
             }
-        return as_json(vars(self) | record)
+        preparer = self.preparer
+        columns = None if preparer is None else [asdict(column) for column in preparer.columns_]
+        return as_json(vars(self) | record | {"preparation": columns})
 
 
 def save(
@@ -97,7 +118,8 @@ def save(
     Parameters
     ----------
     estimator : fitted ISRClassifier, ISRRegressor or ISRTransformer
-        For a search, its ``best_estimator_`` is saved.
+        For a search, its ``best_estimator_`` is saved. A Pipeline that ends in one of them may
+        begin with a :class:`isrlearn.TablePreparer` and a StandardScaler.
     path : path
         Any name, for example ``model.isr`` or ``model.safetensors``.
     feature_names : sequence of str, optional
@@ -116,14 +138,19 @@ def save(
     >>> bool((same.predict_proba(data.X) == clf.predict_proba(data.X)).all())
     True
     """
+    steps, estimator = split_pipeline(getattr(estimator, "best_estimator_", estimator))
     estimator = getattr(estimator, "best_estimator_", estimator)
-    arrays, state = state_of(estimator)
+    before = [] if steps is None else [*steps.named_steps.values()]
+    arrays, (*preparation, state) = state_of([*before, estimator])
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     own = getattr(estimator, "feature_names_in_", None)
     names = own if feature_names is None else feature_names
+    if names is None and steps is not None and hasattr(steps, "feature_names_in_"):
+        names = steps.get_feature_names_out()
     record = {
         "schema": SCHEMA,
         "state": state,
+        "preparation": preparation,
         "feature_names": None if names is None else checked_names(list(names), estimator),
         "named": own is not None,
         "metadata": as_json(dict(metadata or {})),
@@ -143,7 +170,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The fitted estimator of a model file; it predicts exactly like the one that was saved.
+    """The fitted estimator, or pipeline, of a model file; it predicts like the one that was saved.
 
     Nothing in the file is executed. A file that is damaged, truncated, of another kind or of
     another schema raises a :class:`ModelFileError`.
@@ -156,7 +183,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...
     FileNotFoundError: [Errno 2] No such file or directory: 'no-such-model.isr'
     """
-    return read_model(path).estimator
+    return read_model(path).model
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelFile:
@@ -209,7 +236,8 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
     digest = record.pop("sha256", None)
     if digest != _digest(arrays, record):
         raise ModelFileError("the content is not what was saved (its SHA-256 differs)")
-    estimator, names = restored(arrays, record["state"]), record["feature_names"]
+    *steps, estimator = restored(arrays, [*record["preparation"], record["state"]])
+    names = record["feature_names"]
     if names is not None:
         names = tuple(checked_names(names, estimator))
         if record["named"]:
@@ -217,7 +245,8 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
     metadata, versions = record["metadata"], record["versions"]
     if not isinstance(metadata, dict) or not isinstance(versions, dict):
         raise ModelFileError("metadata and versions must be JSON objects")
-    return ModelFile(estimator, names, metadata, versions, digest)
+    preparation = make_pipeline(*steps) if steps else None
+    return ModelFile(estimator, names, metadata, versions, digest, preparation)
 
 
 def _other_kind(start: bytes, size: int) -> str:

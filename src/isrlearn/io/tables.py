@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from isrlearn.core.labels import encode, is_missing
 from isrlearn.engine.rows import Rows
+from isrlearn.estimators import TablePreparer
 from isrlearn.io._columns import check_numbers, chosen_features, required, suspects
 from isrlearn.io._formats import (
     Source,
@@ -21,10 +23,10 @@ from isrlearn.io._formats import (
     check_regular,
     open_archive,
     open_array,
-    open_text,
     read_vector,
 )
 from isrlearn.io._parquet import open_parquet
+from isrlearn.io._text import open_text
 from isrlearn.io.errors import TableError, listed, reading, shown, suggestion
 from isrlearn.io.labels import as_numbers, is_float, looks_continuous
 
@@ -62,6 +64,8 @@ class Table:
     notes : tuple of str
         What to know about the table: columns that were left out, and features that look like row
         numbers or like a copy of the label.
+    preparation : TablePreparer or None
+        What was done with each column of the file to get X.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class Table:
     y: NDArray | None = None  # (n,)
     environments: NDArray | None = None  # (n,)
     notes: tuple[str, ...] = ()
+    preparation: TablePreparer | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -92,6 +97,7 @@ def read_table(
     labels: str | os.PathLike[str] | None = None,
     task: str = "classification",
     stream: bool = False,
+    prepare: TablePreparer | None = None,
 ) -> Table:
     r"""Table of a .csv, .tsv, .parquet, .npz or .npy file, or of a .zarr array.
 
@@ -119,6 +125,10 @@ def read_table(
         Read features of .npy, .parquet and .zarr block by block, whenever they are needed:
         the estimators accept the table's X like an array. Numbers that are not finite are detected
         when they are read.
+    prepare : TablePreparer, optional
+        Prepares columns of any kind of a .csv, .tsv or .parquet file, in memory. It is fitted here,
+        as a copy, unless it is fitted already, and is then the table's ``preparation``. Without
+        it, features must be complete columns of numbers.
 
     Raises
     ------
@@ -135,6 +145,8 @@ def read_table(
     ([[70.0, 0.5], [40.0, 1.5]], ['yes', 'no'], ['A', None])
     """
     source = open_table(path)
+    if prepare is not None and source.raw is None and not hasattr(prepare, "columns_"):
+        prepare = None  # an array holds numbers only
     roles = {"label": label, "environment": environment}
     given = [name for name in roles.values() if name]
     inside = [name for name in given if not name.endswith(".npy")]
@@ -149,8 +161,16 @@ def read_table(
         if holder is not source:
             found |= holder.read([], inside)[1]
     with reading(source.path):
-        chosen = chosen_features(source, features, [*roles.values()] if holder is source else [])
-        X, own = source.read(chosen, inside if holder is source else [])
+        reserved = [*roles.values()] if holder is source else []
+        if prepare is not None and hasattr(prepare, "columns_"):
+            features = [column.name for column in prepare.columns_ if column.outputs]
+        chosen = chosen_features(source, features, reserved)
+        own_labels = inside if holder is source else []
+        if prepare is None:
+            X, own = source.read(chosen, own_labels)
+        else:
+            X, own, prepare = _prepared(source, chosen, own_labels, prepare)
+            chosen = prepare.get_feature_names_out().tolist()
         found |= own
         if isinstance(X, Rows) and not stream:
             check_expansion(source.path, math.prod(X.shape) * X.dtype.itemsize)
@@ -167,7 +187,33 @@ def read_table(
         left_out = sorted({*source.index} - {*names, label, environment})
         notes = [f"{listed(left_out)} is an index and was left out"] if left_out else []
         notes += [] if stream else suspects(X, names, y, environments)
-    return Table(Path(path), X, names, source.named, y, environments, tuple(notes))
+    return Table(Path(path), X, names, source.named, y, environments, tuple(notes), prepare)
+
+
+def _prepared(
+    source: Source, features: Sequence[str], labels: Sequence[str], prepare: TablePreparer
+) -> tuple[NDArray, dict[str, NDArray], TablePreparer]:
+    """Prepared features, labels, and what prepared them, fitted on them unless it was before."""
+    known = getattr(prepare, "columns_", None)
+    as_text = prepare.categorical if known is None else [c.name for c in known if c.categories]
+    if source.raw is not None:
+        numbers, names, texts, own = source.raw(features, labels, as_text)
+    else:
+        (rows, own), names, texts = source.read(features, labels), list(features), {}
+        numbers = np.asarray(rows[:])
+    place = {name: i for i, name in enumerate(names)}
+    columns = {n: texts[n] if n in texts else numbers[:, place[n]] for n in features}
+    try:
+        if known is not None:
+            return prepare.transform(columns), own, prepare
+        prepare = clone(prepare).fit(columns)
+        if not prepare.plain_:
+            return prepare.transform(columns), own, prepare
+    except ValueError as error:
+        raise TableError(str(error)) from None
+    picked = [place[name] for name in prepare.get_feature_names_out()]
+    every = picked == [*range(numbers.shape[1])]
+    return numbers if every else numbers[:, picked], own, prepare
 
 
 def read_columns(

@@ -25,6 +25,7 @@ from isrlearn import __version__, markup
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import Diagnosis, diagnose
 from isrlearn.estimators.compare import LabelledRows
+from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.io.errors import optional
 from isrlearn.io.files import atomic_write
 from isrlearn.report import figures
@@ -165,7 +166,8 @@ def make_report(
     Parameters
     ----------
     estimator : ISRClassifier or ISRRegressor
-        Fitted; or a fitted search, which is then repeated in cross-validation.
+        Fitted; or a fitted search, which is then repeated in cross-validation. Of a Pipeline, the
+        steps before it prepare the rows once, and are not fitted again in cross-validation.
     train : (X, y, environments) or EnvironmentData, optional
         The rows it was fitted on. Without them there is no comparison with other models.
     held_out : (X, y, environments) or EnvironmentData, optional
@@ -199,7 +201,8 @@ def make_report(
     ...     os.path.getsize(path) < 1_000_000
     True
     """
-    model, estimator = estimator, getattr(estimator, "best_estimator_", estimator)
+    steps, model = split_pipeline(estimator)
+    estimator = getattr(model, "best_estimator_", model)
     model, search, estimator = copy.copy(model), model is not estimator, copy.copy(estimator)
     for each in (model, estimator):
         each.__dict__.pop("feature_names_in_", None)  # the rows become arrays without names
@@ -209,7 +212,7 @@ def make_report(
         raise ValueError(
             f"a report is about a fitted ISRClassifier or ISRRegressor; got {estimator!r}"
         )
-    training, other = (None if data is None else _arrays(data) for data in (train, held_out))
+    training, other = (None if data is None else _arrays(data, steps) for data in (train, held_out))
     given = [rows for rows in (training, other) if rows is not None]
     for rows in given:
         if rows.X.shape[1] != estimator.n_features_in_:
@@ -228,9 +231,11 @@ def make_report(
     )
 
 
-def _arrays(data: Any) -> LabelledRows:
-    """The rows as arrays, without names of columns."""
+def _arrays(data: Any, steps: Any) -> LabelledRows:
+    """The rows as arrays, without names of columns, after the steps before the model."""
     rows = LabelledRows.of(data)
+    if steps is not None:
+        return rows._replace(X=steps.transform(rows.X))
     return rows if issparse(rows.X) else rows._replace(X=np.asarray(rows.X))
 
 

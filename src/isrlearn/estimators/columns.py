@@ -1,0 +1,205 @@
+"""What a column of a table holds: numbers, categories, ids, dates or free text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.core.labels import is_missing
+
+#: Texts that stand for a missing value.
+NO_VALUE = frozenset(("", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None"))
+NUMBER, CATEGORIES, LEFT_OUT = "number", "categories", "left out"
+#: Most columns that the categories of one column become, and rows that make a category one.
+_MOST_CATEGORIES, _ENOUGH_ROWS = 50, 10
+#: Fewest rows that show row numbers, and ids of one length; most columns of a table that are ids.
+_FEWEST, _MANY, _MOST_IDS = 10, 100, 2
+_ID_NAME = re.compile(r"(^|[\W_])(?i:id|uuid|guid)\Z|[a-z]I[dD]\Z")
+_DATE = re.compile(
+    r"(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.](\d{4}|\d\d)"
+    r"|\d\d?[ -][A-Za-z]{3,9}[ ,-]+\d{2,4}|[A-Za-z]{3,9} \d\d?,? \d{4})"
+    r"([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm]| ?Z|[+-]\d\d:?\d\d)?)?"
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a :class:`TablePreparer` does with one column of a table.
+
+    Examples
+    --------
+    >>> Column("city", "categories", "3 categories", categories=("Bonn", "Rome", "Turin")).outputs
+    ('city=Bonn', 'city=Rome', 'city=Turin')
+    """
+
+    name: str
+    use: str  #: "number", "categories" or "left out".
+    why: str = ""
+    fill: float | None = None  #: What replaces a missing number.
+    categories: tuple[str, ...] = ()  #: Each becomes a column of zeros and ones.
+    missing: bool = False  #: Whether a further column marks the rows without a value.
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns it becomes."""
+        if self.use == LEFT_OUT:
+            return ()
+        values: tuple[str, ...] = (self.name,) if self.use == NUMBER else ()
+        values += tuple(f"{self.name}={category}" for category in self.categories)
+        return (*values, f"{self.name} is missing") if self.missing else values
+
+
+def counts_rows(column: NDArray) -> bool:
+    """Whether a column holds different whole numbers, in order or without gaps."""
+    n = len(column)
+    if n < _FEWEST or not _whole(column):
+        return False
+    steps = np.diff(column)
+    ordered = (steps > 0).all() or (steps < 0).all()
+    return bool(ordered or (np.ptp(column) == n - 1 and len(np.unique(column)) == n))
+
+
+def _whole(column: NDArray) -> bool:
+    """Whether all numbers are whole; the first thousand rule most columns out."""
+    return all(bool((part == np.rint(part)).all()) for part in (column[:1000], column[1000:]))
+
+
+def ids_among(table: Mapping[str, NDArray]) -> dict[str, str]:
+    """Columns that look like ids or row numbers, and why."""
+    found, alike = {}, []
+    for name, values in table.items():
+        numeric = values.dtype.kind == "f"
+        known = values[np.isfinite(values)] if numeric else values
+        if numeric and not (len(known) and _whole(known)):
+            continue
+        if _ID_NAME.search(name):
+            found[name] = "its name is that of an id"
+        elif numeric and counts_rows(values):
+            found[name] = "row numbers or ids: whole numbers in order or without gaps"
+        elif numeric and len(values) >= _MANY and known.min() >= 1000:
+            digits = np.log10(known[[known.argmin(), known.argmax()]]).astype(int)
+            if digits[0] == digits[1] and len(np.unique(known)) == len(values):
+                alike.append(name)
+    # More than a few such columns are measurements, such as counts of reads.
+    why = "ids: whole numbers of one length, all different"
+    return found | (dict.fromkeys(alike, why) if len(alike) <= _MOST_IDS else {})
+
+
+def free_text(present: NDArray) -> str:
+    """Why texts are not categories: they are dates, or hardly any occurs often."""
+    counts = Counter(present.tolist())
+    sample = list(counts)[:100]
+    if sum(bool(_DATE.fullmatch(text)) for text in sample) >= 0.9 * len(sample):
+        return "dates"
+    if len(counts) > len(present) / 2 or sum(_frequent(counts).values()) < len(present) / 2:
+        return f"names, ids or free text: {len(counts):,} different values"
+    return ""
+
+
+def _frequent(counts: Counter[str]) -> dict[str, int]:
+    """The categories that occur often enough, with their counts."""
+    least = min(_ENOUGH_ROWS, counts.total() / 100)
+    often = [
+        pair for pair in sorted(counts.items(), key=lambda p: (-p[1], p[0])) if pair[1] >= least
+    ]
+    return dict(sorted(often[:_MOST_CATEGORIES]))
+
+
+def categories_of(name: str, present: list[str], n_missing: int) -> Column:
+    """The categories of a column, each of which becomes a column; one of two is enough."""
+    counts = Counter(present)
+    kept, marked = tuple(_frequent(counts)), n_missing > 0
+    n, why = len(counts), f"{len(kept)} categories"
+    if n > len(kept):
+        why = f"the {len(kept)} most frequent of {n:,} categories"
+    elif n + marked == 2:
+        zero = "a missing value" if marked else shown_value(kept[0])
+        why, kept, marked = f"{zero} is 0, {shown_value(kept[-1])} is 1", kept[-1:], False
+    if marked:
+        why += f", and a mark for {counted(n_missing, 'missing value')}"
+    return Column(name, CATEGORIES, why, None, kept, marked)
+
+
+def write_column(column: Column, values: NDArray, out: NDArray) -> None:
+    """Write the numbers of a column (n, m)."""
+    if column.use == NUMBER:
+        numbers = _numbers(column.name, values)
+        missing = np.isnan(numbers)
+        out[:, 0] = numbers
+        out[missing, 0] = column.fill
+        if not np.isfinite(out[:, 0]).all():
+            row = np.flatnonzero(~np.isfinite(out[:, 0]))[0]
+            raise ValueError(f"column {column.name!r} is {out[row, 0]} in row {row + 1}")
+    else:
+        place = {category: i for i, category in enumerate(column.categories)}
+        missing = is_missing(values)
+        codes = np.full(len(values), -1)
+        codes[~missing] = [place.get(text, -1) for text in texts_of(values[~missing])]
+        out[:, : len(place)] = codes[:, None] == np.arange(len(place))
+    if column.missing:
+        out[:, -1] = missing
+
+
+def _numbers(name: str, values: NDArray) -> NDArray[np.float64]:
+    """Values as floats, also if they are texts of numbers."""
+    if values.dtype.kind == "f":
+        return values
+    numbers = np.full(len(values), np.nan)
+    for row in np.flatnonzero(~is_missing(values)):
+        try:
+            numbers[row] = float(values[row])
+        except ValueError:
+            raise ValueError(
+                f"column {name!r} holds {shown_value(values[row])} in row {row + 1}, not a number"
+            ) from None
+    return numbers
+
+
+def texts_of(present: NDArray) -> list[str]:
+    """Values that are not missing as texts; whole numbers without a fraction."""
+    if present.dtype.kind != "f":
+        return present.tolist()
+    return [f"{v:.0f}" if v == np.rint(v) else str(v) for v in present.tolist()]
+
+
+def column_values(column: Any) -> NDArray:
+    """A column as floats with NaN, or as texts with None, where values are missing."""
+    values = np.asarray(column)
+    if values.ndim != 1:
+        raise ValueError(f"a column must have one value per row; its shape is {values.shape}")
+    if values.dtype.kind in "iuf":
+        return values.astype(np.float64, copy=False)
+    if values.dtype.kind == "M":
+        values = np.where(np.isnat(values), "", np.datetime_as_string(values))
+    known = ~is_missing(values)
+    present = values[known].tolist()
+    if values.dtype.kind == "O" and present and all(map(_is_number, present)):
+        numbers = np.full(len(values), np.nan)
+        numbers[known] = present
+        return numbers
+    texts = np.full(len(values), None, dtype=object)
+    stripped = (str(value).strip() for value in present)
+    texts[known] = [None if text in NO_VALUE else text for text in stripped]
+    return texts
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things, for a message."""
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def shown_value(text: object) -> str:
+    """A value of a table, for a message."""
+    return repr(text if len(str(text)) <= 40 else f"{str(text)[:40]}...")

@@ -1,0 +1,243 @@
+"""A table as people have it, made of numbers: categories, missing values, ids and dates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from isrlearn.core.labels import is_missing
+from isrlearn.estimators.columns import (
+    CATEGORIES,
+    LEFT_OUT,
+    NUMBER,
+    Column,
+    categories_of,
+    column_values,
+    counted,
+    free_text,
+    ids_among,
+    shown_value,
+    texts_of,
+    write_column,
+)
+from isrlearn.validation import check_choice
+
+#: Most columns that a message names.
+_MOST_SHOWN = 8
+_FILLS: dict[str | None, Callable[[NDArray], Any]] = {"median": np.median, "mean": np.mean}
+
+
+class TablePreparer(TransformerMixin, BaseEstimator):
+    """Numbers from a table with categories, missing values, ids and dates.
+
+    Numbers are kept, and their missing values replaced by the median, with a further column that
+    marks them. Each category of a text becomes a column of zeros and ones. Ids, dates, row
+    numbers, free text and columns with one value are left out. ``describe()`` says what was done
+    with each column, and why; all of it is learned from the rows of `fit`.
+
+    Parameters
+    ----------
+    include : sequence of str, default=()
+        Columns to use although they look like ids, dates or free text.
+    exclude : sequence of str, default=()
+        Columns to leave out.
+    categorical : sequence of str, default=()
+        Columns whose values are categories although they are numbers, such as codes.
+    impute : {"median", "mean", None}, default="median"
+        What replaces missing numbers. None: they are an error.
+    strict : bool, default=False
+        Every column must hold numbers: nothing is encoded or left out without being named above.
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        What is done with each column.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Names of the columns of a data frame; not set by an array.
+
+    Notes
+    -----
+    At most 50 categories of a column are kept, the most frequent ones, and none of less than ten
+    rows (in less than 1,000 rows: of less than 1 %); the others, and those never seen in `fit`,
+    are zero in all columns. Two categories take one column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from isrlearn import TablePreparer
+    >>> frame = pd.DataFrame({
+    ...     "patient_id": [17, 4, 23, 8], "age": [70, None, 40, 52], "sex": ["f", "m", "f", "m"]
+    ... })
+    >>> preparer = TablePreparer().fit(frame)
+    >>> preparer.transform(frame).tolist()
+    [[70.0, 0.0, 0.0], [52.0, 1.0, 1.0], [40.0, 0.0, 0.0], [52.0, 0.0, 1.0]]
+    >>> for columns, use, why in preparer.describe():
+    ...     print(columns, "|", use, "|", why)
+    ['patient_id'] | left out | its name is that of an id
+    ['age'] | number | 1 missing value, replaced by the median 52 and marked
+    ['sex'] | categories | 'f' is 0, 'm' is 1
+    """
+
+    def __init__(
+        self,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+        impute: str | None = "median",
+        strict: bool = False,
+    ) -> None:
+        self.include = include
+        self.exclude = exclude
+        self.categorical = categorical
+        self.impute = impute
+        self.strict = strict
+
+    def fit(self, X: Any, y: Any = None) -> TablePreparer:
+        """Learn what to do with each column of a data frame, a mapping of columns or an array."""
+        check_choice("impute", self.impute, [*_FILLS, None])
+        table = _columns(X)
+        for parameter in ("include", "exclude", "categorical"):
+            given = getattr(self, parameter)
+            unknown = [given] if isinstance(given, str) else [n for n in given if n not in table]
+            if unknown:
+                raise ValueError(
+                    f"{parameter} must be a list of columns of the table; got {unknown[0]!r}"
+                )
+        values = {name: column_values(column) for name, column in table.items()}
+        ids = {} if self.strict else ids_among(values)
+        found = [self._decide(name, column, ids.get(name, "")) for name, column in values.items()]
+        if bad := [each for each in found if isinstance(each, str)]:
+            more = f"; and {len(bad) - _MOST_SHOWN} more columns" if len(bad) > _MOST_SHOWN else ""
+            raise ValueError(f"{'; '.join(bad[:_MOST_SHOWN])}{more}")
+        self.columns_ = tuple(each for each in found if isinstance(each, Column))
+        outputs = self.get_feature_names_out().tolist()
+        if not outputs:
+            raise ValueError("every column is left out; name columns to use with include")
+        if len(set(outputs)) < len(outputs):
+            name = Counter(outputs).most_common(1)[0][0]
+            raise ValueError(f"two columns would be named {name!r}; rename one of them")
+        self.n_features_in_ = len(table)
+        self.__dict__.pop("feature_names_in_", None)
+        if _named(X):
+            self.feature_names_in_ = np.array([*table], dtype=object)
+        return self
+
+    def _decide(self, name: str, values: NDArray, id_like: str) -> Column | str:
+        """What is done with a column, or a sentence about what is wrong with it."""
+        missing, numeric = is_missing(values), values.dtype.kind == "f"
+        n_missing, present = int(missing.sum()), values[~missing]
+        named = name in self.include or name in self.categorical
+        if name in self.exclude:
+            return Column(name, LEFT_OUT, "as requested")
+        if self.strict and not numeric and not named:
+            shown = (
+                f"holds {shown_value(present[0])}, not numbers" if len(present) else "has no values"
+            )
+            return f"{name!r} {shown}"
+        if numeric and np.isinf(present).any():
+            return f"{name!r} is infinite in row {np.flatnonzero(np.isinf(values))[0] + 1}"
+        if numeric and n_missing and self.impute is None:
+            row = np.flatnonzero(missing)[0] + 1
+            return f"{name!r} has {counted(n_missing, 'missing value')}, the first in row {row}"
+        if not len(present):
+            return Column(name, LEFT_OUT, "no values")
+        one_value = bool((present == present[0]).all())
+        if not (named or self.strict):
+            why = "one value" if one_value and not n_missing else id_like
+            if why := why or ("" if numeric else free_text(present)):
+                return Column(name, LEFT_OUT, why)
+        if not numeric or name in self.categorical or (one_value and n_missing):
+            return categories_of(name, texts_of(present), n_missing)
+        fill, how = float(_FILLS[self.impute or "median"](present)), self.impute
+        why = f"{counted(n_missing, 'missing value')}, replaced by the {how} {fill:.4g} and marked"
+        return Column(name, NUMBER, why if n_missing else "", fill, missing=n_missing > 0)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """The columns of numbers (n, m); further columns of a data frame are ignored."""
+        check_is_fitted(self, "columns_")
+        used = [column for column in self.columns_ if column.use != LEFT_OUT]
+        table = _columns(X, None if not _named(X) else [column.name for column in used])
+        if not _named(X) and len(table) != self.n_features_in_:
+            raise ValueError(
+                f"X has {len(table)} features, but TablePreparer is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        n = len(next(iter(table.values())))
+        out = np.empty((n, sum(len(column.outputs) for column in used)))
+        start = 0
+        for column in used:
+            stop = start + len(column.outputs)
+            write_column(column, column_values(table[column.name]), out[:, start:stop])
+            start = stop
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Names of the columns of numbers."""
+        check_is_fitted(self, "columns_")
+        return np.array([o for column in self.columns_ for o in column.outputs], dtype=object)
+
+    @property
+    def origins_(self) -> tuple[str, ...]:
+        """The column of the table that each column of numbers comes from."""
+        return tuple(column.name for column in self.columns_ for _ in column.outputs)
+
+    @property
+    def plain_(self) -> bool:
+        """Whether it only selects columns of numbers, none of which had missing values."""
+        return not any(column.use == CATEGORIES or column.missing for column in self.columns_)
+
+    def describe(self) -> list[tuple[list[str], str, str]]:
+        """Columns, their use and why; columns of which the same can be said are together."""
+        check_is_fitted(self, "columns_")
+        groups: dict[tuple[str, str], list[str]] = {}
+        for column in self.columns_:
+            groups.setdefault((column.use, column.why), []).append(column.name)
+        return [(names, use, why) for (use, why), names in groups.items()]
+
+
+def split_pipeline(model: Any) -> tuple[Pipeline | None, Any]:
+    """The steps of a pipeline before its last one, if there are any, and the last one."""
+    if not isinstance(model, Pipeline):
+        return None, model
+    return (model[:-1] if len(model) > 1 else None), model[-1]
+
+
+def prepared(prepare: Any, X: Any) -> Any:
+    """X after a transformer, or after the steps of a pipeline before its last one."""
+    steps, last = split_pipeline(prepare)
+    steps = last if steps is None else steps
+    try:
+        check_is_fitted(steps)
+    except NotFittedError:
+        return clone(steps).fit_transform(X)
+    return steps.transform(X)
+
+
+def _named(X: Any) -> bool:
+    return isinstance(X, Mapping) or hasattr(X, "columns")
+
+
+def _columns(X: Any, wanted: Sequence[str] | None = None) -> dict[str, Any]:
+    """Columns of a data frame, a mapping or an array by name: all of them, or those wanted."""
+    if not _named(X):
+        array = np.asarray(X)
+        if array.ndim != 2 or 0 in array.shape:
+            raise ValueError(f"a table must have two dimensions and rows; got {array.shape}")
+        return {f"x{i}": array[:, i] for i in range(array.shape[1])}
+    names = list(X) if isinstance(X, Mapping) else list(X.columns)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError("the columns of a table must have names that are text, all different")
+    if lacking := [name for name in wanted or () if name not in names]:
+        more = f" and {len(lacking) - _MOST_SHOWN} more" if len(lacking) > _MOST_SHOWN else ""
+        listed = ", ".join(map(shown_value, lacking[:_MOST_SHOWN]))
+        raise ValueError(f"the table has no column {listed}{more}, with which the model was fitted")
+    return {name: X[name] for name in (names if wanted is None else wanted)}

@@ -1,0 +1,154 @@
+"""Tables of text: .csv and .tsv files."""
+
+from __future__ import annotations
+
+# Not pyarrow.csv: text must be readable without the parquet extra, and one reader is enough.
+import csv
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isrlearn.estimators.columns import NO_VALUE
+from isrlearn.io._formats import INDEX, PREDICTION, Content, RawContent, Source, check_names
+from isrlearn.io.errors import PREPARE, TableError, listed, shown
+from isrlearn.io.labels import is_float, parsed_labels, unescaped
+
+
+def open_text(path: Path) -> Source:
+    """A text table in UTF-8 whose first line names the columns."""
+    with _lines(path) as lines:
+        columns = tuple(name.strip() for name in next(lines, []))
+    if not any(columns):
+        raise TableError("the first line must name the columns; it is empty")
+    check_names(columns)
+    if len(columns) == 1 and any(c in columns[0] for c in ";\t,"):
+        raise TableError(
+            f"the first line holds one name, {shown(columns[0])}; columns must be separated by "
+            "commas in a .csv file and by tabs in a .tsv file"
+        )
+    read, raw = partial(_read_text, path, columns), partial(_raw_text, path, columns)
+    index = tuple(filter(INDEX.fullmatch, columns))
+    return Source(path, columns, columns, read, index=index, raw=raw)
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    # utf-8-sig: spreadsheets write a byte order mark before the first name.
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        yield csv.reader(file, delimiter=separator, strict=True)
+
+
+class _NotNumbersError(TableError):
+    """Columns of features that do not hold numbers."""
+
+
+def _read_text(
+    path: Path, columns: tuple[str, ...], features: Sequence[str], labels: Sequence[str]
+) -> Content:
+    """Features as float64, labels as integers or text."""
+    try:
+        X, found = _cells(path, columns, features, labels)
+    except _NotNumbersError:
+        bad = _not_numbers(path, columns, features, missing=False)
+        more = f"; so do {listed(list(bad)[1:])}" if len(bad) > 1 else ""
+        name, (cell, n) = next(iter(bad.items()))
+        raise TableError(
+            f"column {shown(name)} holds {shown(cell)} in row {n}, not a number{more}; choose "
+            f"other feature columns by name, pattern or range, or prepare them: {PREPARE}"
+        ) from None
+    return X, _parsed(columns, found)
+
+
+def _raw_text(
+    path: Path,
+    columns: tuple[str, ...],
+    features: Sequence[str],
+    labels: Sequence[str],
+    as_text: Sequence[str],
+) -> RawContent:
+    """Features as float64 or text, labels as integers or text."""
+    numbers = [name for name in features if name not in set(as_text)]
+    try:
+        X, found = _cells(path, columns, numbers, {*labels, *as_text}, missing=True)
+    except _NotNumbersError:
+        bad = _not_numbers(path, columns, numbers, missing=True)
+        numbers = [name for name in numbers if name not in bad]
+        X, found = _cells(path, columns, numbers, {*labels, *as_text, *bad}, missing=True)
+    texts = {
+        name: np.array([*found[name][0]], dtype=object)[found[name][1]]
+        for name in features
+        if name in found
+    }
+    return X, numbers, texts, _parsed(columns, {name: found[name] for name in labels})
+
+
+def _parsed(columns: Sequence[str], found: Mapping[str, Any]) -> dict[str, NDArray]:
+    """Labels from their different texts and the codes of the rows."""
+    plain = unescaped if columns[0] == PREDICTION else str
+    return {
+        name: parsed_labels(map(plain, texts), codes, name)
+        for name, (texts, codes) in found.items()
+    }
+
+
+def _cells(
+    path: Path,
+    columns: Sequence[str],
+    features: Sequence[str],
+    coded: Iterable[str],
+    *,
+    missing: bool = False,
+) -> tuple[NDArray, dict[str, tuple[list[str], NDArray]]]:
+    """Numbers (n, m), and of each other column the different texts and their code in each row."""
+    place = {name: i for i, name in enumerate(columns)}
+    wanted = [place[name] for name in features]
+    texts: dict[str, dict[str, int]] = {name: {} for name in coded}
+    codes = {name: array("q") for name in texts}
+    numbers, n = array("d"), 0
+    for n, row in _rows(path, len(columns)):  # noqa: B007
+        cells = [row[j] for j in wanted]
+        try:
+            numbers.extend([float(cell) for cell in cells])
+            sound = "_" not in "".join(cells)
+        except ValueError:
+            # The extension failed as a whole: nothing of this row was stored.
+            sound = missing and all(is_float(c) or c.strip() in NO_VALUE for c in cells)
+            if sound:
+                numbers.extend([float(c) if is_float(c) else math.nan for c in cells])
+        if not sound:
+            raise _NotNumbersError
+        for name, known in texts.items():
+            codes[name].append(known.setdefault(row[place[name]], len(known)))
+    X = np.asarray(numbers).reshape(n, len(wanted))
+    return X, {name: ([*known], np.asarray(codes[name])) for name, known in texts.items()}
+
+
+def _not_numbers(
+    path: Path, columns: Sequence[str], features: Sequence[str], *, missing: bool
+) -> dict[str, tuple[str, int]]:
+    """The first value that is not a number, and its row, of each column that has one."""
+    chosen, found = set(features), {}
+    left = {j: name for j, name in enumerate(columns) if name in chosen}
+    for n, row in _rows(path, len(columns)):
+        for j in [j for j in left if not is_float(row[j])]:
+            if not (missing and row[j].strip() in NO_VALUE):
+                found[left.pop(j)] = row[j], n
+    return found
+
+
+def _rows(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
+    """Numbers of the rows, from 1, and their cells."""
+    with _lines(path) as lines:
+        next(lines)
+        for n, row in enumerate(filter(None, lines), 1):
+            if len(row) != width:
+                raise TableError(f"row {n} has {len(row)} values for {width} columns")
+            yield n, row
