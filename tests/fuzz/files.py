@@ -7,6 +7,7 @@ repeats from file 123 in one process. A sample is part of the suite (``test_samp
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import csv
 import io
@@ -31,9 +32,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import safetensors.numpy
 import zarr
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import isrlearn
-from isrlearn import ISRClassifier
+from isrlearn import ISRClassifier, TablePreparer
 from isrlearn.io import ModelFileError, TableError, read_table
 from isrlearn.io import model as model_module
 
@@ -61,17 +64,26 @@ def sample() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @lru_cache
-def models() -> tuple[bytes, bytes]:
-    """Two model files."""
+def models() -> list[bytes]:
+    """Two model files, and one with a preparation."""
     X, y, e = sample()
     found = []
-    for settings in ({}, {"n_spurious": 1, "head": "lda"}):
-        clf = ISRClassifier(**settings).fit(X, y, environments=e)
+    messy = {f"f{i}": X[:, i] for i in range(4)} | {
+        "kind": np.array(["a", "b", ""])[np.arange(len(y)) % 3]
+    }
+    messy["f1"] = np.where(np.arange(len(y)) % 7, messy["f1"], np.nan)
+    steps = make_pipeline(TablePreparer(), StandardScaler())
+    Z = steps.fit_transform(messy)
+    for settings in ({}, {"n_spurious": 1, "head": "lda"}, {"n_spurious": 2}):
+        prepared = len(found) == 2
+        model: Any = ISRClassifier(**settings).fit(Z if prepared else X, y, environments=e)
+        names = None if prepared else list("abcd")
+        model = make_pipeline(*steps.named_steps.values(), model) if prepared else model
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.isr"
-            isrlearn.save(clf, path, feature_names=list("abcd"), metadata={"note": ["x", {"y": 1}]})
+            isrlearn.save(model, path, feature_names=names, metadata={"note": ["x", {"y": 1}]})
             found.append(path.read_bytes())
-    return found[0], found[1]
+    return found
 
 
 @lru_cache
@@ -84,6 +96,7 @@ def original() -> list[Any]:
 
 
 def affine(estimator: Any) -> list[Any]:
+    estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     arrays = estimator.coef_, estimator.intercept_, estimator.classes_
     return [(array.tobytes(), array.shape) for array in arrays]
 
@@ -237,7 +250,7 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 
 
 def model_bytes(rng: Rng, folder: Path) -> Path:
-    one, other = models()
+    one, *_, other = models()
     if rng.integers(8) == 0:
         length = min(int(2 ** rng.uniform(0, 64)), 2**64 - 1)
         return write(folder, "m.isr", length.to_bytes(8, "little") + one[8:])
@@ -254,7 +267,7 @@ def model_header(rng: Rng, folder: Path) -> Path:
 
 
 def model_signed(rng: Rng, folder: Path) -> Path:
-    content = models()[rng.integers(2)]
+    content = models()[rng.integers(3)]
     record = json.loads(parts(content)[0]["__metadata__"]["isrlearn"])
     arrays = {name: np.array(a) for name, a in safetensors.numpy.load(content).items()}
     for _ in range(rng.integers(1, 3)):
@@ -279,10 +292,10 @@ def model_signed(rng: Rng, folder: Path) -> Path:
 
 def model_bomb(rng: Rng, folder: Path) -> Path:
     """Content with a valid hash that takes far more memory than the file, if it is believed."""
-    content = models()[0]
+    content = models()[2]
     record = json.loads(parts(content)[0]["__metadata__"]["isrlearn"])
     arrays = safetensors.numpy.load(content)
-    n, what = int(10 ** rng.uniform(3, 5.7)), rng.integers(5)
+    n, what = int(10 ** rng.uniform(3, 5.7)), rng.integers(6)
     if what == 0:
         labels = {"labels": ["str", ["a" * n, *map(str, range(n // 5))]]}
         fitted = record["state"]["fitted"]
@@ -294,6 +307,9 @@ def model_bomb(rng: Rng, folder: Path) -> Path:
         record["state"]["parameters"] = {f"{i}": {} for i in range(n)}
     elif what == 3:
         record["feature_names"] = [f"{i}" for i in range(n)]
+    elif what == 4:
+        column = record["preparation"][0]["fitted"]["columns_"]["tuple"][-1]["value"][1]
+        column |= {"name": "x" * n, "categories": {"tuple": [f"{i}" for i in range(n // 5)]}}
     else:
         arrays |= {f"{i}": np.zeros((0, 10**9)) for i in range(n // 10)}
     return write(folder, "m.isr", signed(arrays, record))
@@ -474,6 +490,11 @@ def table_bomb(rng: Rng, folder: Path) -> Path:
 
 def load_model(path: Path, rng: Rng) -> str:
     estimator = isrlearn.load(path)
+    if isinstance(estimator, Pipeline):
+        columns = getattr(estimator[0], "feature_names_in_", range(estimator[0].n_features_in_))
+        row = {name: np.array([None, "b"]) for name in columns}
+        with contextlib.suppress(ValueError):  # "b" is not a number
+            estimator.predict(row)
     return "same" if affine(estimator) == original() else "other"
 
 
@@ -486,7 +507,8 @@ def load_unsigned(path: Path, rng: Rng) -> str:
 def load_table(path: Path, rng: Rng) -> str:
     beside = path.suffix in (".npy",)
     roles = {} if beside else {"label": "y", "environment": "e"}
-    table = read_table(path, **roles, stream=bool(rng.integers(2)))
+    prepare = TablePreparer() if rng.integers(2) else None
+    table = read_table(path, **roles, stream=bool(rng.integers(2)), prepare=prepare)
     X = np.asarray(table.X[: len(table)])
     n = len(table)
     if X.shape != (n, len(table.feature_names)) or X.dtype not in (np.float32, np.float64):

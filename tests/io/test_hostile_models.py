@@ -10,9 +10,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import isrlearn
-from isrlearn import ISRClassifier
+from isrlearn import ISRClassifier, TablePreparer
 from isrlearn.datasets import make_gaussian_environments
 from isrlearn.io import ModelFileError
 from isrlearn.io import model as module
@@ -389,3 +390,56 @@ def test_a_small_file_takes_little_memory(saved, outcome):
     content = signed(arrays, json.dumps(record))
     assert len(content) < 5 * MEGABYTE
     assert outcome(content) == "error"  # which also checks the memory
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A model file with a preparation of numbers and categories."""
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.normal(size=90), "city": np.array(["a", "b", "c"] * 30)}
+    columns["age"][::9] = np.nan
+    preparer = TablePreparer().fit(columns)
+    clf = ISRClassifier(n_spurious=1)
+    clf.fit(preparer.transform(columns), np.arange(90) % 2, environments=np.arange(90) % 4 // 2)
+    path = tmp_path_factory.mktemp("models") / "model.isr"
+    isrlearn.save(make_pipeline(preparer, clf), path)
+    header, data = parts(path.read_bytes())
+    return arrays_of(header, data), record_of(header)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", 3),
+        ("name", "city"),
+        ("use", "script"),
+        ("why", None),
+        ("fill", "os.system"),
+        ("fill", None),
+        ("fill", True),
+        ("fill", 1e400),
+        ("categories", ["a"]),
+        ("categories", {"tuple": [1]}),
+        ("categories", {"tuple": ["a", "a"]}),
+        ("missing", 1),
+        ("missing", False),
+        ("more", 1),
+    ],
+)
+def test_a_changed_preparation_is_refused(prepared, tmp_path, field, value):
+    arrays, record = prepared
+    record = copy.deepcopy(record)
+    record["preparation"][0]["fitted"]["columns_"]["tuple"][0]["value"][1][field] = value
+    (tmp_path / "m").write_bytes(signed(arrays, json.dumps(record)))
+    with pytest.raises(ModelFileError):
+        isrlearn.load(tmp_path / "m")
+
+
+def test_only_known_steps_are_loaded(prepared, tmp_path):
+    arrays, record = prepared
+    for steps in ({}, [{}], [record["state"]], record["preparation"] * 2, None):
+        (tmp_path / "m").write_bytes(signed(arrays, json.dumps(record | {"preparation": steps})))
+        with pytest.raises(ModelFileError):
+            isrlearn.load(tmp_path / "m")
+    (tmp_path / "m").write_bytes(signed(arrays, json.dumps(record)))
+    assert len(isrlearn.load(tmp_path / "m")) == 2

@@ -227,7 +227,9 @@ class TestWhatCannotBeSaved:
                 isrlearn.save(estimator, path)
 
     def test_other_estimators(self, path):
-        with pytest.raises(ModelFileError, match="got Pipeline"):
+        with pytest.raises(ModelFileError, match="got SGDClassifier"):
+            isrlearn.save(SGDClassifier(), path)
+        with pytest.raises(ModelFileError, match="StandardScaler is not fitted yet"):
             isrlearn.save(make_pipeline(StandardScaler(), ISRClassifier()), path)
 
     def test_parameters_that_are_objects(self, path):

@@ -62,6 +62,8 @@ HEADS = {
     }.items()
     for name in names.split()
 }
+#: Longest that the names of all features of a preparation may be together.
+_MOST_CHARACTERS = 1 << 22
 _LABELS = re.compile(r"object|str|bool|u?int(8|16|32|64)|float16")
 _PLAIN = (bool, int, float, str)
 
@@ -301,9 +303,13 @@ def _check_preparer(preparer: TablePreparer) -> None:
         all((type(c.fill) is float and c.use == NUMBER) or c.fill is None for c in columns),
         all(c.fill is not None for c in columns if c.use == NUMBER),
     )
-    outputs = [name for column in columns for name in column.outputs]
-    if not all(sound) or not len(outputs) == len(set(outputs)):
+    # The names of what columns become: a long name with many categories could fill the memory.
+    n_characters = sum(len(c.name) * (len(c.categories) + 2) for c in columns) if all(sound) else 0
+    if not all(sound) or n_characters > _MOST_CHARACTERS:
         raise ModelFileError("the values in the preparation contradict each other")
+    outputs = preparer.get_feature_names_out()
+    if len(outputs) > len(set(outputs)):
+        raise ModelFileError("two features of the preparation have the same name")
 
 
 def _is_text(value: object) -> bool:

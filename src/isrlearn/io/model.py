@@ -236,6 +236,8 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
     digest = record.pop("sha256", None)
     if digest != _digest(arrays, record):
         raise ModelFileError("the content is not what was saved (its SHA-256 differs)")
+    if not isinstance(record["preparation"], list):
+        raise ModelFileError("the preparation must be a list of steps")
     *steps, estimator = restored(arrays, [*record["preparation"], record["state"]])
     names = record["feature_names"]
     if names is not None:
