@@ -262,7 +262,8 @@ def test_inspect(well, model):
 def test_diagnose(well, mistake, folder):
     arguments = ("diagnose", folder / "train.csv", *COLUMNS)
     table = read_table(folder / "train.csv", label="label", environment="environment")
-    found = isrlearn.diagnose(table.X, table.y, table.environments)
+    names = table.feature_names
+    found = isrlearn.diagnose(table.X, table.y, table.environments, feature_names=names)
     assert well(*arguments).strip() == str(found).strip()
     record = json.loads(well(*arguments, "--json"))
     assert record["recommendation"]["summary"] == found.recommendation.summary
@@ -395,7 +396,7 @@ class TestMistakes:
         assert "look continuous, not like classes" in line
         line = mistake(*self.fit(folder, tmp_path), "--task", "regression")
         assert "a regression needs numbers as labels; got 'no'" in line
-        rows = [f"{i},name{i},{i % 2}" for i in range(50)]
+        rows = [f"{i % 7},name{i},{i % 2}" for i in range(50)]
         (tmp_path / "t.csv").write_text("\n".join(["x,y,e", *rows]))
         line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
         assert "50 different labels in 50 rows" in line
@@ -415,7 +416,7 @@ class TestMistakes:
         assert "must end in .csv, .tsv, .parquet, .npz" in mistake(*predict, tmp_path / "p.xlsx")
         assert "no such folder" in mistake(*predict, tmp_path / "no" / "p.csv")
         export = ("export", model, "--to", "torch", "--out", tmp_path / "m.bin")
-        assert "must end in .safetensors, .pt or .pth" in mistake(*export)
+        assert "must end in .safetensors, .pt, .pth" in mistake(*export)
         assert not list(tmp_path.iterdir())
 
     def test_an_input_is_never_overwritten(self, mistake, folder, model, tmp_path):

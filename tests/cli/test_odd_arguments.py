@@ -106,7 +106,7 @@ def test_one_line_or_success(command, folder, capsys):
             arguments.append(option if value is None else f"{option}={value}")
         code = run(arguments)
         err = capsys.readouterr().err
-        ignored = ("Usage: ", "Try 'isr", "isr: warning: ", "Note: ")
+        ignored = ("Usage: ", "Try 'isr", "isr: warning: ", "Note: ", "Columns of ", " ")
         lines = [line for line in err.splitlines() if line and not line.startswith(ignored)]
         assert (code, len(lines)) in ((0, 0), (2, 1)), f"{arguments}: {code}, {err}"
         for path, content in kept.items():

@@ -150,9 +150,8 @@ class TestMistakes:
         assert "does not predict" in line
 
     def test_options_that_do_not_go_together(self, mistake, folder, tmp_path):
-        out, test = tmp_path / "m.isr", folder / "test.csv"
+        out = tmp_path / "m.isr"
         fit = ("fit", folder / "train.csv", *COLUMNS, "--out", out)
-        assert "--test needs --report" in mistake(*fit, "--test", test)
         assert "are the same file" in mistake(*fit, "--report", out)
 
     def test_output_that_cannot_be_written(self, mistake, folder, tmp_path):

@@ -48,6 +48,19 @@ class Command(click.Command):
         writes = any(isinstance(each.type, Output) for each in params)
         super().__init__(name, params=[*params, *[force] * writes, as_json], **more)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; one that is abbreviated is an error that names it in full."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = [name for each in self.get_params(ctx) for name in each.opts]
+            full = [name for name in known if name.startswith(error.option_name)]
+            if not full:
+                raise
+            # click would suggest only names that are as long.
+            hint = f"No such option {error.option_name!r}. Did you mean {' or '.join(full)}?"
+            raise click.NoSuchOption(error.option_name, hint, ctx=ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, print what it returns, and return its exit code."""
         as_json, ctx.meta[FORCE] = ctx.params.pop("as_json"), ctx.params.pop("force", None)
@@ -110,6 +123,33 @@ def show_notes(table: DataTable) -> None:
     """Say what the user should know about a table."""
     for note in table.notes:
         say(f"Note: {table.path}: {note}.")
+
+
+def show_columns(table: DataTable) -> None:
+    """Say what was done with each column, unless all of them are used as they are."""
+    if table.preparation is not None:
+        rows = table.preparation.describe()
+        if len(rows) > 1 or rows[0][1:] != ("number", ""):
+            title = printable(f"Columns of {table.path}").replace("\n", "?")
+            click.echo(rendered([column_table(title, rows)]), err=True, nl=False)
+
+
+def column_table(title: str, rows: Iterable[Sequence[str]]) -> Table:
+    """What was done with each column of a table, and why."""
+    return table(title, ["columns", "use", "why"], rows, n_left=3)
+
+
+def share_table(shares: Any) -> list[RenderableType]:
+    """Columns that carry what is removed and that the head uses; none unless all is sound."""
+    kinds = {"removed": "removed directions", "before": "head before", "after": "head after"}
+    rows = []
+    for share in shares if isinstance(shares, list) else []:
+        values = [share.get(kind) for kind in kinds] if isinstance(share, dict) else [""]
+        if not all(value is None or isinstance(value, int | float) for value in values):
+            return []
+        rows.append([share.get("name"), *("" if v is None else f"{v:.1%}" for v in values)])
+    title = "Columns by their share of squared loadings (standardised)"
+    return [table(title, ["column", *kinds.values()], rows)] if rows else []
 
 
 def say(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,15 @@ import click
 from click import Choice, option
 
 from isrlearn.cli import tables
-from isrlearn.cli.console import Command, Result, groups, show_notes, working
+from isrlearn.cli.console import (
+    Command,
+    Result,
+    groups,
+    share_table,
+    show_columns,
+    show_notes,
+    working,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,6 +48,7 @@ WEIGHTS, ENGINES = Choice(["none", "class", "group"]), Choice(["memory", "dask"]
 PAGE, METHODS = tables.Output("report"), Choice(["mean", "cov", "multiclass", "joint"])
 HEADS = Choice(["logistic", "lda", "ridge"])
 COMPARED = Choice(["auto", "means", "given-target"])
+_PREPARATION = ("include", "exclude", "categorical", "impute", "strict")
 _NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
 
 #: Parameters of the estimators; `parameters` translates their values.
@@ -61,28 +70,35 @@ SETTINGS = tables.options(
 @click.command(cls=Command)
 @tables.TABLE
 @tables.COLUMNS
+@tables.PREPARATION
 @option("--task", type=Choice(["auto", "classification", "regression"]), default="auto")
 @option("--level", type=float, default=0.01, help="Level of every test.")
 @tables.SEED
-def diagnose(table: Path, task: str, level: float, seed: int, **columns: Any) -> Result:
+def diagnose(table: Path, task: str, level: float, seed: int, **given: Any) -> Result:
     """Predict whether ISR will help with a table, and say what to do.
 
     Example: isr diagnose train.csv --label y --environment hospital
     """
     import isrlearn
+    from isrlearn.diagnosis.columns import origins
     from isrlearn.io import read_table
 
-    with working(f"Examining {table}"):
-        rows = read_table(table, **columns, task=task)
-        data = tables.data_of(rows)
-        found = isrlearn.diagnose(*data, task=task, level=level, random_state=seed)
+    columns = {name: given.pop(name) for roles in tables.ROLES for name in roles}
+    with working(f"Reading {table}"):
+        rows = read_table(table, **columns, task=task, prepare=tables.preparer(**given))
     show_notes(rows)
+    show_columns(rows)
+    with working(f"Examining {table}"):
+        data = tables.data_of(rows)
+        how: dict[str, Any] = {"task": task, "level": level, "random_state": seed}
+        found = isrlearn.diagnose(*data, feature_names=origins(rows), **how)
     return found.to_dict(), [str(found)]
 
 
 @click.command(cls=Command)
 @tables.TABLE
 @tables.COLUMNS
+@tables.PREPARATION
 @option("--task", type=Choice(["classification", "regression"]), default="classification")
 @SETTINGS
 @option("--validation", type=tables.FILE, help="Choose other settings by this table's worst group.")
@@ -92,12 +108,13 @@ def diagnose(table: Path, task: str, level: float, seed: int, **columns: Any) ->
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster, such as tcp://host:8786.")
 @tables.out("model", "Model file to write.")
 @option("--report", type=PAGE, help="Also write a page with a verdict and its evidence.")
-@option("--test", type=tables.FILE, help="Table to score in the report, not to fit on.")
+@option("--test", type=tables.FILE, help="Table to score, not to fit on.")
 def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) -> Result:
     """Fit a model on a table and write it to a file.
 
-    A table is a .csv, .parquet, .npz or .npy file. Settings that are not given have their
-    defaults, or are chosen by the worst group with --validation or --search.
+    A table is a .csv, .parquet, .npz or .npy file. Categories and missing values are encoded, ids
+    and dates left out, and the model keeps that preparation. Settings that are not given have
+    their defaults, or are chosen by the worst group with --validation or --search.
 
     Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
@@ -110,8 +127,15 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         optional("jinja2", "a report", "report")  # now, before the work is done
     names, rest = ({role: given.pop(role) for role in roles} for roles in tables.ROLES)
     others = given.pop("validation"), given.pop("test")
+    how, in_parts = {name: given.pop(name) for name in _PREPARATION}, given["engine"] == "dask"
+    prepare = None if in_parts else tables.preparer(**how)
     with working(f"Reading {table}"):
-        train = read_table(table, **names, **rest, task=task, stream=given["engine"] == "dask")
+        train = read_table(table, **names, **rest, task=task, stream=in_parts, prepare=prepare)
+        columns = None if train.preparation is None else train.preparation.describe()
+    show_columns(train)
+    if train.preparation is not None and train.preparation.plain_ and how["impute"] is None:
+        train = replace(train, preparation=None)  # the names of the columns are enough
+    with working(f"Reading {table}"):
         chooser, unseen = (tables.table_like(train, path, task, **names) for path in others)
         tables.check_tables(task, train, chooser, unseen)
     show_notes(train)
@@ -123,10 +147,13 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
     with working(what, quietly=given["search"] or chooser is not None):
-        model, scores, found = fit_table(train, chooser, task=task, columns=names, **given)
-        save(model.estimator, out, feature_names=model.feature_names, metadata=model.metadata)
+        model, scores, found = fit_table(train, chooser, unseen, task=task, columns=names, **given)
+        more = {"prepared": columns, "shares": _shares(model.estimator, train)}
+        model = replace(model, metadata={**model.metadata, **more})
+        save(model.model, out, feature_names=model.feature_names, metadata=model.metadata)
     record |= {**model.to_dict(), "out": str(out)}
-    lines += [*_paragraphs(model.estimator, scores, found), f"The model is in {out}."]
+    lines += [*_paragraphs(model.estimator, scores, found), *share_table(more["shares"])]
+    lines.append(f"The model is in {out}.")
     if report is not None:
         with working("Writing the report"):
             search = None if chooser is not None else found
@@ -138,21 +165,32 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     return record, lines
 
 
+def _shares(estimator: Any, table: Table) -> list[dict[str, Any]] | None:
+    """Shares of the columns in what is removed and in the head; None without names or rows."""
+    from isrlearn.diagnosis.columns import fitted_shares, origins
+    from isrlearn.engine.rows import Rows
+    from isrlearn.estimators.compare import LabelledRows
+
+    names = origins(table)
+    if names is None or isinstance(table.X, Rows):
+        return None
+    return [asdict(share) for share in fitted_shares(estimator, LabelledRows.of(table), names)]
+
+
 def _check_usage() -> None:
     """Raise for options that do not go together."""
     given = click.get_current_context().params
     if given["engine"] == "dask":
-        if any(given[name] for name in _NOT_WITH_DASK):
+        if any(given[name] for name in (*_NOT_WITH_DASK, *_PREPARATION[:-1])):
             raise click.UsageError(
-                "--engine dask fits given settings on one table; it cannot be combined with "
-                "--search, --validation, --fill-environments, --report or --labels"
+                "--engine dask fits given settings on one table of complete numbers; it cannot be "
+                "combined with --search, --validation, --fill-environments, --report, --labels, "
+                "--include, --exclude, --categorical or --impute"
             )
     elif given["scheduler"] is not None:
         raise click.UsageError("--scheduler needs --engine dask")
     if given["fill_environments"] and given["task"] == "regression":
         raise click.UsageError("--fill-environments needs classes; a regression has none")
-    if given["test"] is not None and given["report"] is None:
-        raise click.UsageError("--test needs --report, which scores that table")
 
 
 def _filled(table: Table) -> tuple[Table, int]:
@@ -172,6 +210,7 @@ def _filled(table: Table) -> tuple[Table, int]:
 def fit_table(
     table: Table,
     validation: Table | None,
+    test: Table | None,
     *,
     task: str,
     columns: Mapping[str, str],
@@ -180,8 +219,9 @@ def fit_table(
     scheduler: str | None,
     **settings: Any,
 ) -> tuple[ModelFile, dict[str, GroupReport], Any]:
-    """A model fitted on a table, its scores there and on the validation table, and the search."""
+    """A model fitted on a table, its scores on all tables that are given, and the search."""
     import numpy as np
+    from sklearn.pipeline import make_pipeline
 
     import isrlearn
     from isrlearn.io import ModelFile
@@ -202,9 +242,9 @@ def fit_table(
         estimator = found.fit(*rows, validation=held).best_estimator_
     else:
         estimator = kind(**chosen).fit(*rows)
-    scored = {"train": table} | ({} if validation is None else {"validation": validation})
-    scores = {part: tables.scores(estimator, rows) for part, rows in scored.items()}
-    if table.named:
+    scored = {"train": table, "validation": validation, "test": test}
+    scores = {part: tables.scores(estimator, t) for part, t in scored.items() if t is not None}
+    if table.named and table.preparation is None:
         estimator.feature_names_in_ = np.array(table.feature_names, dtype=object)
     metadata = {
         "task": task,
@@ -222,7 +262,9 @@ def fit_table(
             "best_params": {name: str(value) for name, value in found.best_params_.items()},
         },
     }
-    return ModelFile(estimator, table.feature_names, metadata), scores, found
+    preparation = None if table.preparation is None else make_pipeline(table.preparation)
+    model = ModelFile(estimator, table.feature_names, metadata, preparation=preparation)
+    return model, scores, found
 
 
 def parameters(kind: Any, task: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,7 +297,9 @@ def _paragraphs(
         best = ", ".join(f"{k}={v}" for k, v in search.best_params_.items())
         lines.append(f"Best of {len(search.cv_results_['params'])} settings: {best}.")
     metric = scores["train"].metric
-    lines += groups(f"{metric} of each group", {"training rows": scores["train"]})
+    part = "test" if "test" in scores else "train"
+    name = {"train": "training rows", "test": "test rows"}[part]
+    lines += groups(f"{metric} of each group", {name: scores[part]})
     if "validation" in scores:
         title = f"{metric} on the validation table, which chose the settings"
         lines += groups(title, {"validation rows": scores["validation"]})

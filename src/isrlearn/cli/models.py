@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli import tables
-from isrlearn.cli.console import Command, Result, command_line, groups, working
+from isrlearn.cli.console import (
+    Command,
+    Result,
+    column_table,
+    command_line,
+    groups,
+    share_table,
+    working,
+)
 from isrlearn.cli.console import table as table_of
 
 if TYPE_CHECKING:
@@ -111,7 +119,8 @@ def inspect(model: Path) -> Result:
     """
     from isrlearn.io import read_model
 
-    record = read_model(model).to_dict()
+    found = read_model(model)
+    record = found.to_dict()
     removed, test = f"{record['n_spurious']} of {record['n_features']}", record["rank_test"]
     if test is not None:
         p_values = ", ".join(f"{p:.2g}" for p in test["p_values"][-4:])
@@ -132,8 +141,12 @@ def inspect(model: Path) -> Result:
         for label, row in zip(record["classes"] or [""], record["count"], strict=True)
         for environment, n in zip(record["environments"], row, strict=True)
     ]
+    prepared = tables.prepared_columns(found)
+    shown = [column_table("Columns of the table", prepared)] if prepared else []
     return record, [
         table_of(record["estimator"], ["", ""], facts.items(), n_left=2),
+        *shown,
+        *share_table(found.metadata.get("shares")),
         table_of("Training rows", ["class", "environment", "n"], counts, n_left=2),
     ]
 
@@ -158,6 +171,7 @@ def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
     """
     from isrlearn.io import export_model, read_model
 
+    tables.check_ending(out, "--out", kind)
     export_model(read_model(model), kind, out, dtype=precision)
     return {"kind": kind, "out": str(out)}, [f"The {kind} model is in {out}."]
 
@@ -215,6 +229,8 @@ def report_on(
     It is scored on held-out rows if there are any, otherwise by cross-validation, which repeats
     the search that chose its settings, if that is given.
     """
+    from sklearn.base import clone
+
     from isrlearn.report import make_report
 
     sources = {
@@ -223,6 +239,8 @@ def report_on(
         "scored": held_out and str(held_out.path),
         "sha256": model.sha256,
         **tables.stored(model, "columns"),
+        "prepared": tables.prepared_columns(model),
+        "prepare": model.preparer and repr(clone(model.preparer)),
         **{role: str(name) for role, name in columns.items() if name},
     }
     by = tables.stored(model, "search").get("by")

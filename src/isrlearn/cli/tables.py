@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from isrlearn import TablePreparer
     from isrlearn.io import ModelFile, Table
     from isrlearn.metrics import GroupReport
 
 #: More classes or environments than this share of the rows cannot be compared.
 _MOST_GROUPS = 0.5
+#: Endings of the files that commands write; a model may have any other.
+_ENDINGS = {
+    "report": (".html", ".htm"),
+    "predictions": (".csv", ".tsv", ".parquet", ".npz"),
+    "onnx": (".onnx",),
+    "torch": (".safetensors", ".pt", ".pth"),
+    "numpy": (".npz",),
+}
+_NOT_MODELS = (".html", ".csv", ".tsv", ".parquet", ".npz", ".npy", ".onnx", ".pt", ".pth")
 #: Whether outputs of any kind may be replaced, in the `meta` of a context.
 FORCE = "isrlearn.force"
 
@@ -74,6 +84,42 @@ def columns(features: Callable[[Any], Any], *, required: bool) -> Callable[[Any]
     return options(*named, features, labels)
 
 
+def names(option: str, text: str) -> Callable[[Any], Any]:
+    """An option that names columns: several are separated by commas, or given repeatedly."""
+
+    def split(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
+        return [name.strip() for part in value for name in part.split(",") if name.strip()]
+
+    return click.option(option, multiple=True, metavar="COLUMNS", callback=split, help=text)
+
+
+#: How columns that are not complete columns of numbers are prepared; `preparer` takes the values.
+PREPARATION = options(
+    names("--include", "Use columns that look like ids, dates or free text."),
+    names("--exclude", "Leave columns out."),
+    names("--categorical", "Numbers that are categories, such as codes."),
+    click.option(
+        "--impute",
+        type=click.Choice(["median", "mean"]),
+        help="Replaces missing numbers. [default: median]",
+    ),
+    click.option("--strict", is_flag=True, help="Refuse text and missing values, use the rest."),
+)
+
+
+def preparer(
+    include: list[str], exclude: list[str], categorical: list[str], impute: str | None, strict: bool
+) -> TablePreparer | None:
+    """The preparation that the options ask for; None if they ask for complete numbers."""
+    from isrlearn import TablePreparer
+
+    if strict and not (include or exclude or categorical or impute):
+        return None
+    return TablePreparer(
+        include, exclude, categorical, impute if strict else impute or "median", strict
+    )
+
+
 MODEL_FEATURES = features("Feature columns in the model's order, if it stores no names.")
 MODEL_COLUMNS = columns(MODEL_FEATURES, required=False)
 COLUMNS = columns(
@@ -103,6 +149,8 @@ def check_outputs(context: click.Context) -> None:
         if is_path and name not in outputs:
             paths = path if isinstance(path, tuple) else (path,)  # of an option given repeatedly
             inputs += [each for one in paths for each in (one, *label_files(one))]
+    # A folder that is not an array is no table, and is refused when it is read.
+    inputs = [one for one in inputs if str(one).lower().endswith(".zarr") or not os.path.isdir(one)]
     taken: dict[str, str] = {}
     for name, path in outputs.items():
         kind, hint = types[name], f"--{name}"
@@ -111,8 +159,22 @@ def check_outputs(context: click.Context) -> None:
             raise click.UsageError(f"{hint} and {other} are the same file, {path}")
         if kind.file_okay:
             check_output(path, inputs, kind.kind, force=forced())
+            check_ending(path, hint, kind.kind)
         elif path.exists() and any(path.samefile(p) for p in inputs if os.path.exists(p)):
             raise OutputError(f"{path}: this is an input of the same command; choose another")
+
+
+def check_ending(path: Path, hint: str, kind: str | None) -> None:
+    """Raise if the name of a file says that it is of another kind; devices may have any name."""
+    from isrlearn.io import OutputError
+
+    endings = _ENDINGS.get(kind or "", ())
+    wrong = path.suffix.lower() not in endings
+    if kind == "model":
+        wrong = path.suffix.lower() in _NOT_MODELS and not forced()
+    if wrong and (endings or kind == "model") and (path.is_file() or not path.exists()):
+        legal = f"must end in {', '.join(endings)}" if endings else "is a model: name it model.isr"
+        raise OutputError(f"{hint} {path}: this file {legal}")
 
 
 def table_like(
@@ -129,9 +191,9 @@ def table_like(
                 f"{path}: {name} belongs to {train.path}; with a second table, labels and "
                 "environments must be columns, or in a table next to it"
             )
-    table = read_table(
-        path, label=label, environment=environment, features=train.feature_names, task=task
-    )
+    features = train.feature_names if train.preparation is None else None
+    roles: dict[str, Any] = {"label": label, "environment": environment, "task": task}
+    table = read_table(path, **roles, features=features, prepare=train.preparation)
     return with_labels_like(table, train.y, train.environments)
 
 
@@ -158,7 +220,7 @@ def read_predictor(path: Path) -> ModelFile:
 
 
 def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
-    """A table with the model's features, found by name, in the model's order.
+    """A table with the model's features, found by name and prepared, in the model's order.
 
     Columns without names, those of an array, are taken in their order and must be as many as
     the model's. `columns` are the options of that name.
@@ -167,6 +229,13 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     from isrlearn.io.tables import open_table
 
     source, d = open_table(path), model.estimator.n_features_in_
+    task = "classification" if hasattr(model.estimator, "classes_") else "regression"
+    if model.preparer is not None:
+        if columns.pop("features", None) is not None:
+            raise TableError(f"{path}: the model finds its columns by name; leave --features out")
+        table = read_table(path, **columns, task=task, prepare=model.preparer)
+        rest: Any = model.preparation[1:] if model.preparation is not None else ()
+        return replace(table, X=rest.transform(table.X) if len(rest) else table.X)
     if columns.get("features") is None:
         if model.feature_names is None and source.named:
             raise TableError(
@@ -180,10 +249,11 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
             )
         if model.feature_names is not None and source.named:
             columns["features"] = model.feature_names
-    task = "classification" if hasattr(model.estimator, "classes_") else "regression"
     table = read_table(path, **columns, task=task)
     if table.X.shape[1] != d:
         raise TableError(f"{path}: {table.X.shape[1]} columns were selected; the model has {d}")
+    if model.preparation is not None:  # a pipeline of Python, in memory
+        table = replace(table, X=model.preparation.transform(table.X[:]))
     return table
 
 
@@ -210,6 +280,17 @@ def stored(model: ModelFile, entry: str) -> dict[str, Any]:
     """An entry of a model's metadata, which may be any JSON; empty unless it is an object."""
     found = model.metadata.get(entry)
     return found if isinstance(found, dict) else {}
+
+
+def prepared_columns(model: ModelFile) -> list[tuple[str, ...]]:
+    """What was done with each column before a model was fitted: columns, their use and why."""
+    if model.preparer is not None:
+        return [*model.preparer.describe()]
+    rows = model.metadata.get("prepared")
+    rows = [tuple(row) for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
+    return (
+        rows if all(len(row) == 3 and all(isinstance(c, str) for c in row) for row in rows) else []
+    )
 
 
 def data_of(table: Table) -> tuple[Any, Any, Any]:

@@ -1,6 +1,7 @@
 """Will ISR help with these data? Which column of a table is a shortcut? Answers, and why."""
 
 from isrlearn.diagnosis.candidates import Candidate, Scan
+from isrlearn.diagnosis.columns import ColumnShare, column_shares
 from isrlearn.diagnosis.diagnosis import Diagnosis, Recommendation, diagnose
 from isrlearn.diagnosis.shifts import Cell, CellCounts, Shift
 from isrlearn.diagnosis.shortcuts import scan
@@ -10,11 +11,13 @@ __all__ = [
     "Candidate",
     "Cell",
     "CellCounts",
+    "ColumnShare",
     "Diagnosis",
     "Recommendation",
     "Scan",
     "Shift",
     "Stability",
+    "column_shares",
     "diagnose",
     "scan",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from inspect import signature
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 from isrlearn import markup
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
+from isrlearn.diagnosis.columns import ColumnShare, fitted_shares, origins
 from isrlearn.diagnosis.shifts import (
     CellCounts,
     Shift,
@@ -108,6 +110,8 @@ class Diagnosis:
     n_compared: int = 0  #: Rows that the models were compared on.
     #: Score of ISR and of the best alternative in environments that were left out in turn.
     unseen: dict[str, float] | None = None
+    #: Columns that carry the shifts of the means, and those a head relies on; None without names.
+    columns: tuple[ColumnShare, ...] | None = None
 
     @property
     def recommendation(self) -> Recommendation:
@@ -209,6 +213,7 @@ def diagnose(
     clusters: ArrayLike | None = None,
     *,
     prepare: Any = None,
+    feature_names: Sequence[str] | None = None,
     task: str = "auto",
     level: float = 0.01,
     n_bootstrap: int = 100,
@@ -231,6 +236,8 @@ def diagnose(
     prepare : transformer or Pipeline, optional
         Prepares X, such as :class:`isrlearn.TablePreparer`, or a pipeline that ends in an
         estimator, which is left out. It is fitted on X, as a copy, unless it is fitted already.
+    feature_names : sequence of str, optional
+        For each feature the column it comes from. Default: those of a data frame or of `prepare`.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" treats a y of numbers that are not whole as the target of a regression.
     level : float, default=0.01
@@ -267,7 +274,9 @@ def diagnose(
     >>> diagnose(X, y, e).means.shifted
     False
     """
-    X = X if prepare is None else prepared(prepare, X)
+    if prepare is not None:
+        X, prepare = prepared(prepare, X)
+    names = origins(prepare, X) if feature_names is None else feature_names
     check.check_between("level", level, 1e-6, 0.5)
     check.check_between("n_bootstrap", n_bootstrap, 0, np.inf)
     task = task_of(task, None, y)
@@ -303,11 +312,25 @@ def diagnose(
     else:
         shift = target_shift(np.asarray(values, dtype=float), cells, counts, level)
         found = replace(found, target=shift)
+    if names is not None:
+        labelled = LabelledRows.of((X, y, environments))
+        found = replace(found, columns=_columns(kind, labelled, names, means.n_dimensions))
     if not compare:
         return found
     if fitter.components is not None:
         X = fitter.sample.X  # models would find the same components in every fold
     return _compared(found, LabelledRows.of((X, y, environments), clusters), random_state)
+
+
+def _columns(
+    kind: Any, rows: LabelledRows, names: Sequence[str], n_spurious: int
+) -> tuple[ColumnShare, ...] | None:
+    """Shares of the columns in the directions along which means shift, and in a default head."""
+    try:
+        fitted = kind.set_params(n_spurious=n_spurious).fit(*rows[:3])
+        return fitted_shares(fitted, rows, names)
+    except (ValueError, np.linalg.LinAlgError):
+        return None  # shifts can be found where no head can be fitted
 
 
 def _checked(fitter: Fitter) -> Moments:

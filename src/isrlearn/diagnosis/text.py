@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from isrlearn.diagnosis.columns import said
 from isrlearn.diagnosis.shifts import CellCounts
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
     if s is not None:
         angles = f"largest angle {s.median[0]:.1f}°, 95 % of draws {s.low[0]:.1f}° to"
         yield "Is the subspace stable?", f"{'yes' if s.stable else 'no'}: {angles} {s.high[0]:.1f}°"
+    if d.columns:
+        yield "Which columns?", said(d.columns)
     if d.unseen is not None:
         scores = ", ".join(f"{value:.3f} with {name}" for name, value in d.unseen.items())
         score = "accuracy" if d.task == "classification" else "error"

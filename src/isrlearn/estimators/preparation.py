@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from isrlearn.estimators.columns import (
 from isrlearn.validation import check_choice
 
 #: Most columns that a message names.
-_MOST_SHOWN = 8
+_MOST_SHOWN = 12
 _FILLS: dict[str | None, Callable[[NDArray], Any]] = {"median": np.median, "mean": np.mean}
 
 
@@ -82,9 +83,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     [[70.0, 0.0, 0.0], [52.0, 1.0, 1.0], [40.0, 0.0, 0.0], [52.0, 0.0, 1.0]]
     >>> for columns, use, why in preparer.describe():
     ...     print(columns, "|", use, "|", why)
-    ['patient_id'] | left out | its name is that of an id
-    ['age'] | number | 1 missing value, replaced by the median 52 and marked
-    ['sex'] | categories | 'f' is 0, 'm' is 1
+    patient_id | left out | its name is that of an id
+    age | number | 1 missing value, replaced by the median 52 and marked
+    sex | categories | 'f' is 0, 'm' is 1
     """
 
     def __init__(
@@ -109,19 +110,21 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             given = getattr(self, parameter)
             unknown = [given] if isinstance(given, str) else [n for n in given if n not in table]
             if unknown:
+                near = get_close_matches(unknown[0], table, n=2)
+                hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
                 raise ValueError(
-                    f"{parameter} must be a list of columns of the table; got {unknown[0]!r}"
+                    f"{parameter} must be a list of columns of the table; got {unknown[0]!r}{hint}"
                 )
         values = {name: column_values(column) for name, column in table.items()}
         ids = {} if self.strict else ids_among(values)
         found = [self._decide(name, column, ids.get(name, "")) for name, column in values.items()]
         if bad := [each for each in found if isinstance(each, str)]:
-            more = f"; and {len(bad) - _MOST_SHOWN} more columns" if len(bad) > _MOST_SHOWN else ""
-            raise ValueError(f"{'; '.join(bad[:_MOST_SHOWN])}{more}")
+            raise ValueError(_listed(bad))
         self.columns_ = tuple(each for each in found if isinstance(each, Column))
         outputs = self.get_feature_names_out().tolist()
         if not outputs:
-            raise ValueError("every column is left out; name columns to use with include")
+            left_out = _listed([f"{c.name!r} ({c.why})" for c in self.columns_])
+            raise ValueError(f"every column is left out: {left_out}; include those to use")
         if len(set(outputs)) < len(outputs):
             name = Counter(outputs).most_common(1)[0][0]
             raise ValueError(f"two columns would be named {name!r}; rename one of them")
@@ -195,13 +198,13 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Whether it only selects columns of numbers, none of which had missing values."""
         return not any(column.use == CATEGORIES or column.missing for column in self.columns_)
 
-    def describe(self) -> list[tuple[list[str], str, str]]:
+    def describe(self) -> list[tuple[str, str, str]]:
         """Columns, their use and why; columns of which the same can be said are together."""
         check_is_fitted(self, "columns_")
         groups: dict[tuple[str, str], list[str]] = {}
         for column in self.columns_:
             groups.setdefault((column.use, column.why), []).append(column.name)
-        return [(names, use, why) for (use, why), names in groups.items()]
+        return [(_listed(names), use, why) for (use, why), names in groups.items()]
 
 
 def split_pipeline(model: Any) -> tuple[Pipeline | None, Any]:
@@ -211,15 +214,15 @@ def split_pipeline(model: Any) -> tuple[Pipeline | None, Any]:
     return (model[:-1] if len(model) > 1 else None), model[-1]
 
 
-def prepared(prepare: Any, X: Any) -> Any:
-    """X after a transformer, or after the steps of a pipeline before its last one."""
+def prepared(prepare: Any, X: Any) -> tuple[Any, Any]:
+    """X after a transformer, or the steps of a pipeline before its last one, and these, fitted."""
     steps, last = split_pipeline(prepare)
     steps = last if steps is None else steps
     try:
         check_is_fitted(steps)
     except NotFittedError:
-        return clone(steps).fit_transform(X)
-    return steps.transform(X)
+        steps = clone(steps).fit(X)
+    return steps.transform(X), steps
 
 
 def _named(X: Any) -> bool:
@@ -237,7 +240,12 @@ def _columns(X: Any, wanted: Sequence[str] | None = None) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError("the columns of a table must have names that are text, all different")
     if lacking := [name for name in wanted or () if name not in names]:
-        more = f" and {len(lacking) - _MOST_SHOWN} more" if len(lacking) > _MOST_SHOWN else ""
-        listed = ", ".join(map(shown_value, lacking[:_MOST_SHOWN]))
-        raise ValueError(f"the table has no column {listed}{more}, with which the model was fitted")
+        listed = _listed([shown_value(name) for name in lacking])
+        raise ValueError(f"the table has no column {listed}, with which the model was fitted")
     return {name: X[name] for name in (names if wanted is None else wanted)}
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _MOST_SHOWN:,} more" if len(names) > _MOST_SHOWN else ""
+    return ", ".join(names[:_MOST_SHOWN]) + more

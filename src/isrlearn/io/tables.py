@@ -262,6 +262,10 @@ def open_table(path: str | os.PathLike[str]) -> Source:
     """The table of a file of which only the names of the columns have been read."""
     path = Path(path)
     suffix = path.suffix.lower()
+    if path.is_dir() and suffix != ".zarr":
+        inside = sorted(p.name for p in path.iterdir() if p.suffix.lower() in _FORMATS)[:1000]
+        hint = f": it holds {listed(inside)}" if inside else ""
+        raise TableError(f"{path}: this is a folder; name a table in it{hint}")
     if suffix not in _FORMATS:
         raise TableError(
             f"{path}: a table's name must end in {', '.join(_FORMATS)}; this one ends in "

@@ -10,8 +10,8 @@ import json
 import os
 import platform
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -20,10 +20,13 @@ import numpy as np
 import scipy
 import sklearn
 from scipy.sparse import issparse
+from sklearn.base import clone
 
 from isrlearn import __version__, markup
 from isrlearn.core.rank import RankTest
-from isrlearn.diagnosis import Diagnosis, diagnose
+from isrlearn.diagnosis import ColumnShare, Diagnosis, column_shares, diagnose
+from isrlearn.diagnosis.columns import fitted_shares, origins, said
+from isrlearn.estimators import TablePreparer
 from isrlearn.estimators.compare import LabelledRows
 from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.io.errors import optional
@@ -54,6 +57,9 @@ class Report:
         The figure of the samples along the first spurious and the first invariant direction.
     diagnosis : Diagnosis or str
         The diagnosis of the training rows, or the reason why there is none.
+    columns : tuple of ColumnShare
+        Columns that carry the removed directions, and those that the head relies on; empty if the
+        columns have no names.
     sources : dict of str
         Where things came from: "train", "label", "environment", "scored", "command", ...
 
@@ -75,6 +81,7 @@ class Report:
     samples: dict[str, Any] | None
     diagnosis: Diagnosis | str
     sources: dict[str, Any] = field(default_factory=dict)
+    columns: tuple[ColumnShare, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -110,6 +117,7 @@ class Report:
             "literal": partial(json.dumps, ensure_ascii=False),
             "name": figures.name_of,
             "plural": figures.plural,
+            "said": said,
             "score": partial(figures.score_text, metric=metric),
         }
         environment.filters |= functions
@@ -149,6 +157,7 @@ class Report:
             "n_spurious": found.chosen[0],
             "scale": found.chosen[1],
             "trade_off": settings or None,
+            "columns": [asdict(share) for share in self.columns],
         }
 
 
@@ -203,6 +212,7 @@ def make_report(
     """
     steps, model = split_pipeline(estimator)
     estimator = getattr(model, "best_estimator_", model)
+    names = origins(steps, train, held_out, estimator)
     model, search, estimator = copy.copy(model), model is not estimator, copy.copy(estimator)
     for each in (model, estimator):
         each.__dict__.pop("feature_names_in_", None)  # the rows become arrays without names
@@ -227,8 +237,26 @@ def make_report(
         _rank_test(estimator, training),
         samples_figure(estimator, given[-1], training),
         _diagnosis(estimator, given[0], random_state),
-        dict(sources or {}),
+        _sources(steps) | dict(sources or {}),
+        () if names is None else _columns(estimator, given[0], training, names),
     )
+
+
+def _sources(steps: Any) -> dict[str, Any]:
+    """What is known about the preparation of a pipeline."""
+    first = None if steps is None else steps[0]
+    if not isinstance(first, TablePreparer):
+        return {}
+    return {"prepared": first.describe(), "prepare": repr(clone(first))}
+
+
+def _columns(
+    estimator: Any, rows: LabelledRows, train: LabelledRows | None, names: Sequence[str]
+) -> tuple[ColumnShare, ...]:
+    """Shares of the columns; without training rows, nothing is known of a head before removal."""
+    if train is None:
+        return column_shares(estimator, rows.X, names)
+    return fitted_shares(estimator, train, names)
 
 
 def _arrays(data: Any, steps: Any) -> LabelledRows:

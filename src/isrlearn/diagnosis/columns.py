@@ -1,0 +1,134 @@
+"""Which columns carry the removed directions, and which the head relies on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from isrlearn.estimators import TablePreparer
+
+#: Most columns, and the smallest share, that a sentence names.
+_MOST, _LEAST = 5, 0.005
+
+
+@dataclass(frozen=True)
+class ColumnShare:
+    """Shares of one column in what a model removes, and in its head; those of all columns add to 1.
+
+    A share is the squared loading of the standardised column, summed over the columns that it was
+    encoded as. The removed directions are taken as one subspace: its basis does not matter.
+
+    Examples
+    --------
+    >>> ColumnShare("dose", removed=0.8, before=0.5, after=0.125).removed
+    0.8
+    """
+
+    name: str
+    removed: float  #: Share of the removed directions; 0 if nothing is removed.
+    before: float | None  #: Share of the coefficients of the same head if nothing is removed.
+    after: float  #: Share of the coefficients of the head.
+
+
+def column_shares(
+    estimator: Any, X: Any, names: Sequence[str], plain: Any = None
+) -> tuple[ColumnShare, ...]:
+    """The columns with the largest shares of an estimator, at most five of each kind.
+
+    Parameters
+    ----------
+    estimator : fitted ISRClassifier or ISRRegressor
+    X : array or sparse array of shape (n, d)
+        Rows, for the standard deviations of the columns.
+    names : sequence of str
+        For each feature, the column it comes from: features of one column count together.
+    plain : fitted estimator, optional
+        The same head fitted on features from which nothing is removed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isrlearn import ISRClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y, e = np.arange(400) % 2, np.arange(400) // 2 % 2
+    >>> X = rng.normal(size=(400, 2)) + np.c_[2 * y, 3 * e]
+    >>> clf = ISRClassifier(n_spurious=1).fit(X, y, environments=e)
+    >>> [(c.name, round(c.removed, 2)) for c in column_shares(clf, X, ["age", "scanner"])]
+    [('scanner', 1.0), ('age', 0.0)]
+    """
+    columns = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    place = np.array([columns[name] for name in names])
+    spread = np.sqrt(StandardScaler(with_mean=False).fit(X).var_)
+    unit = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    # What shifts, in standardised units, as one orthonormal basis.
+    removed = np.linalg.qr(estimator.eraser_.basis * unit[:, None])[0].T
+    gone, now = _shares(removed, place), _shares(np.atleast_2d(estimator.coef_) * spread, place)
+    before = None if plain is None else _shares(np.atleast_2d(plain.coef_) * spread, place)
+    known = [each for each in (gone, before, now) if each is not None]
+    top = {i for each in known for i in np.argsort(-each)[:_MOST].tolist() if each[i]}
+    table = [
+        ColumnShare(
+            name, float(gone[i]), None if before is None else float(before[i]), float(now[i])
+        )
+        for name, i in columns.items()
+        if i in top
+    ]
+    return tuple(sorted(table, key=lambda share: (-share.removed, -share.after)))
+
+
+def _shares(loadings: NDArray, place: NDArray) -> NDArray:
+    """Share of each column in the sum of squares (m, d)."""
+    found = np.bincount(place, np.sum(loadings**2, axis=0))
+    return found / (found.sum() or 1.0)
+
+
+def fitted_shares(estimator: Any, rows: Any, names: Sequence[str]) -> tuple[ColumnShare, ...]:
+    """Shares of an estimator and, for comparison, of one that removes nothing from these rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = clone(estimator).set_params(n_spurious=0)
+        plain.fit(rows.X, rows.y, environments=rows.environments)
+    return column_shares(estimator, rows.X, names, plain)
+
+
+def origins(*sources: Any) -> Sequence[str] | None:
+    """For each feature the column it comes from: of a pipeline's steps, tables or estimators."""
+    for each in sources:
+        first = each[0] if isinstance(each, Pipeline) else getattr(each, "preparation", each)
+        if isinstance(first, TablePreparer):
+            return first.origins_
+        if getattr(each, "named", False):
+            return each.feature_names
+        if hasattr(each, "feature_names_in_") and not isinstance(each, Pipeline):
+            return each.feature_names_in_.tolist()
+        if hasattr(each, "columns"):
+            return [str(name) for name in each.columns]
+    return None
+
+
+def said(shares: Iterable[ColumnShare]) -> str:
+    """The shares in words."""
+    shares = list(shares)
+    if any(share.removed for share in shares):
+        text = f"The removed directions lie in {_listed(shares, 'removed')}. "
+    else:
+        text = "Nothing is removed. "
+    if any(share.before for share in shares):
+        text += f"Without removal the head relies on {_listed(shares, 'before')}; "
+        return f"{text}with it, on {_listed(shares, 'after')}."
+    return f"{text}The head relies on {_listed(shares, 'after')}."
+
+
+def _listed(shares: list[ColumnShare], kind: str) -> str:
+    """The largest shares of a kind."""
+    pairs = sorted(((getattr(share, kind), share.name) for share in shares), reverse=True)
+    shown = [f"{name} ({100 * value:.0f}%)" for value, name in pairs[:_MOST] if value >= _LEAST]
+    return ", ".join(shown)
