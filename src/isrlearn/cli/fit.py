@@ -80,7 +80,7 @@ def diagnose(table: Path, task: str, level: float, seed: int, **given: Any) -> R
     Example: isr diagnose train.csv --label y --environment hospital
     """
     import isrlearn
-    from isrlearn.diagnosis.columns import origins
+    from isrlearn.diagnosis.shares import origins
     from isrlearn.io import read_table
 
     columns = {name: given.pop(name) for roles in tables.ROLES for name in roles}
@@ -167,7 +167,7 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
 
 def _shares(estimator: Any, table: Table) -> list[dict[str, Any]] | None:
     """Shares of the columns in what is removed and in the head; None without names or rows."""
-    from isrlearn.diagnosis.columns import fitted_shares, origins
+    from isrlearn.diagnosis.shares import fitted_shares, origins
     from isrlearn.engine.rows import Rows
     from isrlearn.estimators.compare import LabelledRows
 

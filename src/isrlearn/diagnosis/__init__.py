@@ -1,8 +1,8 @@
 """Will ISR help with these data? Which column of a table is a shortcut? Answers, and why."""
 
 from isrlearn.diagnosis.candidates import Candidate, Scan
-from isrlearn.diagnosis.columns import ColumnShare, column_shares
 from isrlearn.diagnosis.diagnosis import Diagnosis, Recommendation, diagnose
+from isrlearn.diagnosis.shares import ColumnShare, column_shares
 from isrlearn.diagnosis.shifts import Cell, CellCounts, Shift
 from isrlearn.diagnosis.shortcuts import scan
 from isrlearn.diagnosis.stability import Stability

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from isrlearn import markup
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
-from isrlearn.diagnosis.columns import ColumnShare, fitted_shares, origins
+from isrlearn.diagnosis.shares import ColumnShare, fitted_shares, origins
 from isrlearn.diagnosis.shifts import (
     CellCounts,
     Shift,

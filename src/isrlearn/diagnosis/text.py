@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from isrlearn.diagnosis.columns import said
+from isrlearn.diagnosis.shares import said
 from isrlearn.diagnosis.shifts import CellCounts
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from isrlearn import __version__, markup
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import ColumnShare, Diagnosis, column_shares, diagnose
-from isrlearn.diagnosis.columns import fitted_shares, origins, said
+from isrlearn.diagnosis.shares import fitted_shares, origins, said
 from isrlearn.estimators import TablePreparer
 from isrlearn.estimators.compare import LabelledRows
 from isrlearn.estimators.preparation import split_pipeline
