@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from isrlearn.core import covariance_rank, joint_rank, mean_rank
+from isrlearn.core import METHODS, covariance_rank, mean_rank
 from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import (
     make_linear_unit_test,
@@ -28,7 +28,7 @@ from isrlearn.paper.datasets import (
 )
 from isrlearn.paper.tables import Table, markdown, write_files
 
-TESTS = {"mean": mean_rank, "cov": covariance_rank, "joint": joint_rank}
+TESTS = {"mean": mean_rank, "cov": covariance_rank, "joint": METHODS["joint"].rank}
 BINARY = ("2", "2s", "3", "3s", "3'", "3s'")
 ENVIRONMENTS = range(2, 11)
 #: Smallest ratio between the σ of two environments at which their covariances should be found to

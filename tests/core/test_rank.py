@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isrlearn.core import covariance_rank, joint_rank, mean_rank
+from isrlearn.core import METHODS, covariance_rank, mean_rank
 from isrlearn.engine import cell_moments
 from isrlearn.paper.datasets import make_linear_unit_test
 
@@ -99,10 +99,10 @@ def test_covariance_and_joint_rank_of_example_3_prime():
         moving = example_3_prime(seed, sigmas=[0.1, 0.2, 0.3], shift=True)
         moments = moments_of(moving.sample(1000, random_state=seed))
         right["cov"] += covariance_rank(moments).rank == 5
-        right["joint"] += joint_rank(moments).rank == 5
+        right["joint"] += METHODS["joint"].rank(moments).rank == 5
         still = example_3_prime(seed, sigmas=[0.1, 0.2, 0.3], shift=False)
         moments = moments_of(still.sample(1000, random_state=seed))
-        right["joint, means equal"] += joint_rank(moments).rank == 5
+        right["joint, means equal"] += METHODS["joint"].rank(moments).rank == 5
     assert min(right.values()) >= 57, right
 
 
@@ -112,9 +112,9 @@ def test_covariance_and_joint_rank_are_zero_where_nothing_shifts():
         still = example_3_prime(seed, sigmas=[0.1, 0.1, 0.1], shift=False)
         moments = moments_of(still.sample(500, random_state=seed))
         zeros["cov"] += covariance_rank(moments).rank == 0
-        zeros["joint"] += joint_rank(moments).rank == 0
+        zeros["joint"] += METHODS["joint"].rank(moments).rank == 0
         small = moments_of(still.sample(40, random_state=seed))  # 20 rows per cell, 10 features
-        zeros["joint, small cells"] += joint_rank(small).rank == 0
+        zeros["joint, small cells"] += METHODS["joint"].rank(small).rank == 0
     assert min(zeros.values()) >= 97, zeros
 
 

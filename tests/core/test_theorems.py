@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from math import ceil
 
@@ -14,7 +15,6 @@ from isrlearn.core import (
     covariance_rank,
     covariance_subspace,
     head_coordinates,
-    joint_rank,
     joint_subspace,
     lda_head,
     mean_rank,
@@ -190,6 +190,7 @@ def test_covariances_of_the_regression_model_change_outside_the_spurious_subspac
     assert outside(found.basis, B) > 0.01
 
 
+joint_rank = partial(covariance_rank, means=True)
 METHODS = {
     "mean": (lambda m, r, v: mean_subspace(m, r, classes=[1], variant=v), lambda d_s, K: d_s + 1),
     "cov": (lambda m, r, v: covariance_subspace(m, r, variant=v), lambda d_s, K: 2),

@@ -14,7 +14,6 @@ from isrlearn.core import (
     Moments,
     covariance_rank,
     covariance_subspace,
-    joint_rank,
     joint_subspace,
     mean_rank,
     mean_subspace,
@@ -89,7 +88,7 @@ def test_moments_add_up_in_any_order(data, kind, seed, unknown):
 def test_ranks_are_ranks(data):
     X, y, e = data
     moments = cell_moments(X, y, e)
-    tests = [mean_rank(moments), covariance_rank(moments), joint_rank(moments)]
+    tests = [mean_rank(moments), covariance_rank(moments), METHODS["joint"].rank(moments)]
     for test in tests:
         assert 0 <= test.rank <= test.limit <= X.shape[1]
         assert all(0.0 <= p <= 1.0 for p in test.p_values)

@@ -3,7 +3,7 @@
 from isrlearn.core.heads import lda_head, ridge_head
 from isrlearn.core.methods import METHODS, Method, covariance_subspace, joint_subspace
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, covariance_rank, joint_rank, mean_rank
+from isrlearn.core.rank import RankTest, covariance_rank, mean_rank
 from isrlearn.core.subspace import (
     Eraser,
     Subspace,
@@ -34,7 +34,6 @@ __all__ = [
     "covariance_subspace",
     "given_target",
     "head_coordinates",
-    "joint_rank",
     "joint_subspace",
     "lda_head",
     "mean_rank",

@@ -143,16 +143,14 @@ def inverse_root(scatter: NDArray | Sketch, along: float, penalty: float) -> Roo
         unit = 1.0 / np.sqrt(along)
         solve = partial(linalg.solve_triangular, lower, lower=True, check_finite=False)
         return lambda A, transposed=False: unit * solve(A.T, trans=int(not transposed)).T
-    # Directions without curvature stay as they are.
-    values, vectors = linalg.eigh(scatter)
-    values = along * np.maximum(values, 0.0) + penalty
-    values = np.where(values > _FLAT * values.max(), values, np.inf)
-    root = (vectors / np.sqrt(values)) @ vectors.T
-    return lambda A, _=False: A @ root
+    return class_roots((along * scatter + penalty * np.eye(len(scatter)))[None])
 
 
 def class_roots(curvature: NDArray) -> Root:
-    """Roots of the inverse curvatures (K, p + 1, p + 1) of the classes."""
+    """Roots of the inverse curvatures (K, p, p) of the classes, or of one for all of them.
+
+    Directions without curvature stay as they are.
+    """
     values, vectors = np.linalg.eigh(curvature)
     values = np.where(values > _FLAT * values.max(), values, np.inf)
     roots = (vectors / np.sqrt(values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +21,12 @@ _DENSE = 512
 _EXTRA, _STEPS = 16, 8
 
 
-@dataclass(frozen=True, eq=False)
-class RowSample:
-    """Some rows of every class, from which the fourth moments of the features are estimated.
+class RowSample(NamedTuple):
+    """Some rows of every class, from which the fourth moments of the features are estimated."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    k, e : ndarray of shape (n,)
-        Positions of the class and the environment of each row in the moments.
-    """
-
-    X: NDArray
-    k: NDArray[np.intp]
-    e: NDArray[np.intp]
+    X: NDArray  # (n, d)
+    k: NDArray[np.intp]  # (n,) position of each row's class in the moments
+    e: NDArray[np.intp]  # (n,) position of its environment
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +147,7 @@ def residuals(rows: RowSample, moments: Moments, equal: Moments, factor: NDArray
     before, after = (np.einsum("keii->k", m.covariance) for m in (moments, equal))
     scale = np.sqrt(after / np.where(before > 0, before, 1.0))
     X = ((rows.X - moments.mean[rows.k, rows.e]) * scale[rows.k, None]) @ factor
-    return replace(rows, X=X)
+    return rows._replace(X=X)
 
 
 def covariance_p_value(

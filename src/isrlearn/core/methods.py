@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -12,13 +13,7 @@ from scipy import linalg
 
 from isrlearn.core.laws import Shifts, covariance_shifts, joint_shifts, mean_shifts
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import (
-    RankTest,
-    covariance_rank,
-    independent_shifts,
-    joint_rank,
-    mean_rank,
-)
+from isrlearn.core.rank import RankTest, covariance_rank, independent_shifts, mean_rank
 from isrlearn.core.subspace import (
     NEGLIGIBLE,
     Rank,
@@ -33,6 +28,7 @@ from isrlearn.core.subspace import (
 )
 from isrlearn.core.whiten import ROWS_PER_FEATURE, equalised, reliable_coordinates, whitening
 
+_joint_rank = partial(covariance_rank, means=True)
 _ALL_EQUAL = "no two environments have different covariances; compare means instead"
 
 
@@ -127,7 +123,7 @@ def joint_subspace(
     picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
     if variant != "pooled":
         raise ValueError(f"joint_subspace has the variant 'pooled' only; got {variant!r}")
-    rank, test = tested(n_spurious, lambda: joint_rank(moments, picked, level=level))
+    rank, test = tested(n_spurious, lambda: _joint_rank(moments, picked, level=level))
     coordinates = reliable_coordinates(moments)
     moments = equalised(moments, coordinates.factor)
     shifts = joint_shifts(moments.map(coordinates.factor), picked)
@@ -205,7 +201,7 @@ METHODS: dict[str, Method] = {
     "cov": Method(covariance_subspace, covariance_rank, covariance_shifts, second_order=True),
     "multiclass": Method(multiclass_subspace),
     "joint": Method(
-        joint_subspace, joint_rank, joint_shifts, second_order=True, variants=("pooled",)
+        joint_subspace, _joint_rank, joint_shifts, second_order=True, variants=("pooled",)
     ),
     "regression": Method(regression_subspace, uses_classes=False),
 }

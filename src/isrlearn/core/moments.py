@@ -64,15 +64,9 @@ class Moments:
 
     @classmethod
     def population(
-        cls,
-        mean: ArrayLike,
-        covariance: ArrayLike | None = None,
-        count: ArrayLike = 1.0,
-        *,
-        classes: ArrayLike | None = None,
-        environments: ArrayLike | None = None,
+        cls, mean: ArrayLike, covariance: ArrayLike | None = None, count: ArrayLike = 1.0
     ) -> Moments:
-        """Exact moments of known distributions, one per cell.
+        """Exact moments of known distributions, one per cell; names are 0, 1 and so on.
 
         Parameters
         ----------
@@ -80,8 +74,6 @@ class Moments:
         covariance : array-like broadcastable to (K, E, d, d), optional
         count : array-like broadcastable to (K, E), default=1.0
             Weight of each cell.
-        classes, environments : array-like, optional
-            Names; 0, 1, … when not given.
         """
         mean = np.array(mean, dtype=float)
         K, E, d = mean.shape
@@ -90,9 +82,7 @@ class Moments:
         if covariance is not None:
             scatter = np.broadcast_to(np.asarray(covariance, dtype=float), (K, E, d, d))
             scatter = scatter * count[..., None, None]
-        classes = np.arange(K) if classes is None else np.asarray(classes)
-        environments = np.arange(E) if environments is None else np.asarray(environments)
-        return cls(classes, environments, count, mean, scatter, ddof=0)
+        return cls(np.arange(K), np.arange(E), count, mean, scatter, ddof=0)
 
     @property
     def n_features(self) -> int:
@@ -116,12 +106,6 @@ class Moments:
     def cell_dof(self) -> NDArray[np.float64]:
         """Degrees of freedom of each cell's covariance, (K, E)."""
         return np.maximum(self.count - self.ddof, 0.0)
-
-    @property
-    def class_count(self) -> NDArray[np.float64]:
-        """Rows of each class, unlabelled ones included, (K,)."""
-        count = self.count.sum(axis=1)
-        return count if self.unlabelled is None else count + self.unlabelled.count[:, 0]
 
     @property
     def dof(self) -> float:
@@ -149,12 +133,9 @@ class Moments:
     @cached_property
     def total(self) -> tuple[float, NDArray, NDArray | None]:
         """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
-        parts = [self] if self.unlabelled is None else [self, self.unlabelled]
-        counts = np.concatenate([m.count.ravel() for m in parts])
-        means = np.concatenate([m.mean.reshape(-1, self.n_features) for m in parts])
-        count, mean, rows = between(counts, means, axis=0)
-        scatter = None if self.scatter is None else sum((m.within() for m in parts), rows.T @ rows)
-        return float(count), mean, scatter
+        count, means, within = self.by_class
+        n, mean, rows = between(count, means, axis=0)
+        return float(n), mean, None if within is None else within + rows.T @ rows
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("by_class", "total")}
@@ -189,8 +170,7 @@ class Moments:
     def moved(self, shift: ArrayLike) -> Moments:
         """Moments of ``x + shift`` from those of x; empty cells keep a mean of zero."""
         mean = np.where(self.count[..., None] > 0, self.mean + np.asarray(shift), 0.0)
-        other = None if self.unlabelled is None else self.unlabelled.moved(shift)
-        return replace(self, mean=mean, unlabelled=other)
+        return replace(self, mean=mean, unlabelled=self.unlabelled and self.unlabelled.moved(shift))
 
     def columns(self, stop: int) -> Moments:
         """Moments of the first `stop` features (what precedes appended targets)."""

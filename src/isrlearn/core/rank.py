@@ -198,7 +198,9 @@ def covariance_rank(
     Parameters are those of `mean_rank`; the moments need a scatter per cell, and cells of fewer
     than 30 rows are not compared. The sequence ends at `most` dimensions: ``most=1`` asks only
     whether covariances differ at all. `rows` is a `RowSample`: some rows of every class. With
-    `means`, shifts of means are tested too (`joint_rank`).
+    `means`, the rank is the smallest that leaves neither a significant shift of means nor one of
+    covariances, each tested at half the level; as directions may have been chosen by covariances,
+    those found give the test of means no credit.
     """
     picked = np.arange(len(moments.classes)) if classes is None else classes
     exact = moments.ddof == 0
@@ -235,18 +237,6 @@ def covariance_rank(
     noise = means * (np.sqrt(p) + np.sqrt(q)) ** 2 + p / 2 * (1 + np.sqrt(q)) ** 2
     few = f"no class has {FEWEST_ROWS} rows in two environments: covariances were not compared"
     return RankTest(rank, p_values, level, spectrum, float(noise), p, "" if compared else few)
-
-
-def joint_rank(
-    moments: Moments, classes: NDArray | None = None, *, level: float = 0.01, rows: Any = None
-) -> RankTest:
-    """Number of dimensions in which means or covariances differ between environments.
-
-    The smallest number that leaves neither a significant shift of means nor one of covariances,
-    each tested at half the level as in `mean_rank` (with no credit for directions chosen by
-    their means: they may have been chosen by covariances) and `covariance_rank`.
-    """
-    return covariance_rank(moments, classes, level=level, rows=rows, means=True)
 
 
 def first_accepted(

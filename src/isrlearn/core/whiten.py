@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core.moments import MEANS_ONLY, Moments, between
+from isrlearn.core.moments import Moments, between
 
 if TYPE_CHECKING:
     from isrlearn.core.subspace import Eraser
@@ -64,9 +64,7 @@ def whitening(moments: Moments, *, total: bool = False) -> Whitening:
     variance at all is left out of a total whitening: multiplied by a large constant, even a
     rounding error would be large.
     """
-    scatter = moments.total[2] if total else moments.within()
-    if scatter is None:
-        raise ValueError(MEANS_ONLY)
+    scatter = moments.total_scatter() if total else moments.within()
     dof = max(moments.total[0] - moments.ddof, 1.0) if total else moments.dof
     # One row per cell leaves no degrees of freedom, and no scatter within the cells to divide.
     dof = dof if dof > 0 else 1.0

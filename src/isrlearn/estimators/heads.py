@@ -294,7 +294,7 @@ def cell_weights(moments: Moments, weights: Any) -> tuple[NDArray, NDArray]:
     seen the same share of it: the paper's reweighting where no cell is empty. A row whose
     environment is unknown then has its class's weight.
     """
-    count, totals = moments.count, moments.class_count
+    count, totals = moments.count, moments.by_class[0]
     by_class = totals.sum() / (len(totals) * totals)
     if weights == "group":
         seen = np.maximum(np.count_nonzero(count, axis=1), 1)

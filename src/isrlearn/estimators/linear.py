@@ -116,7 +116,7 @@ class Streaming(check.SparseInput):
         """Fit from moments computed elsewhere; of a regression with the target as last column."""
         d = moments.n_features - (self._target == "numbers")
         if self._target == "classes":
-            check.check_classes(moments.classes, moments.class_count)
+            check.check_classes(moments.classes, moments.by_class[0])
         check.know_features(self, d)
         return fit(self._settings(), MomentSample(moments, d)).store(self)
 
@@ -129,7 +129,7 @@ class Streaming(check.SparseInput):
             self.classes_ = moments.classes
         try:
             if self._target == "classes":
-                check.check_classes(moments.classes, moments.class_count)
+                check.check_classes(moments.classes, moments.by_class[0])
             single = self.missing_environments == "single"
             if len(moments.environments) < 2 and not single:
                 names = moments.environments.tolist()
