@@ -17,7 +17,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from isrlearn.core.labels import Cells, encode, is_missing
+from isrlearn.core.methods import Method
 from isrlearn.core.moments import Moments
+from isrlearn.core.rank import independent_shifts
 from isrlearn.engine.rows import Rows, SparseRows
 
 #: Types of features that are taken as they are; others are converted to the first.
@@ -125,6 +127,20 @@ def check_n_components(value: Any, n_features: int) -> None:
             f"n_components must be 'auto', None, an int in [1, {n_features}], or a fraction of "
             f"variance in (0, 1); got {value!r}"
         )
+
+
+def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tuple[int, str]:
+    """Largest number of spurious dimensions for cells of these counts, and what limits it."""
+    classes = None
+    if method.one_class and variant == "paper":
+        classes = np.flatnonzero(np.count_nonzero(count, axis=1) > 1)[-1:]
+    limit = independent_shifts(count, classes)
+    if method.second_order or d - 1 < limit:
+        return d - 1, f"at least one of the {d} dimensions must stay"
+    E = count.shape[1]
+    K = 1 if classes is not None else int(np.sum(np.count_nonzero(count, axis=1) > 1))
+    where = "" if K == 1 else f" in {K} classes"
+    return limit, f"the means of {E} environments{where} span no more"
 
 
 def check_n_spurious(value: int, bound: int, why: str, n_features: int) -> None:

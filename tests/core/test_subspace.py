@@ -77,7 +77,8 @@ def leading_difference(cells, a, b, r):
 
 @pytest.mark.parametrize("pair", list(combinations(range(E), 2)))
 def test_algorithm_2_to_the_letter(data, moments, pair):
-    found = covariance_subspace(moments, 2, classes=[1], pair=pair, variant="paper")
+    two = moments.of_environments(np.array(pair))
+    found = covariance_subspace(two, 2, classes=[1], variant="paper")
     same_span(found, leading_difference(cells(data, 1), *pair, 2))
 
 
@@ -191,7 +192,7 @@ def test_spectra_are_sorted_and_not_negative(moments):
         multiclass_subspace(moments, 2, variant="paper"),
         covariance_subspace(moments, 2),
         covariance_subspace(moments, 2, variant="paper"),
-        covariance_subspace(moments, 2, classes=[0], pair=(0, 1), variant="paper"),
+        covariance_subspace(moments, 2, classes=[0], variant="paper"),
         joint_subspace(moments, 2),
     ):
         assert (np.diff(found.spectrum) <= 1e-9 * found.spectrum[0]).all()

@@ -79,9 +79,7 @@ def test_covariances_of_two_environments_recover_the_subspace(plant, form):
         sigma_e = np.random.default_rng([7, d_c, d_s, rep]).permutation([0.7, 1.5])
         model = plant([d_c, d_s, rep], d_c, d_s, 2, 2, sigma_e=sigma_e)
         if form == "pair":
-            found = covariance_subspace(
-                model.moments, d_s, classes=[rep % 2], pair=(0, 1), variant="paper"
-            )
+            found = covariance_subspace(model.moments, d_s, classes=[rep % 2], variant="paper")
         else:
             variant = "paper" if form == "flag mean" else "pooled"
             found = covariance_subspace(model.moments, d_s, variant=variant)

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core.moments import Moments
+from isrlearn.core.moments import NEGLIGIBLE, Moments
 from isrlearn.core.whiten import Coordinates
 
-#: Variance, as a share of the largest, below which a direction was erased.
-_NEGLIGIBLE = 1e-10
 #: Eigenvectors (p, k) and eigenvalues (k,) of a scatter, and one value for all other directions.
 Sketch = tuple[NDArray, NDArray, float]
 #: ``root(A)`` multiplies each row of A by a root of an inverse curvature; ``root(A, True)`` by the
@@ -61,7 +59,7 @@ def lda_head(
     dof = max(n - moments.ddof * K, 1.0) if moments.ddof else n
     values, vectors = linalg.eigh(scatter / dof)
     # Erased directions, which have no variance, get no coefficient.
-    real = values > max(values[-1], 0.0) * _NEGLIGIBLE
+    real = values > max(values[-1], 0.0) * NEGLIGIBLE
     values, vectors = values[real] + penalty / dof, vectors[:, real]
     coef = ((mean @ vectors) / values) @ vectors.T
     intercept = np.log(count / n) - 0.5 * np.einsum("kp,kp->k", coef, mean)
@@ -147,10 +145,7 @@ def inverse_root(scatter: NDArray | Sketch, along: float, penalty: float) -> Roo
 
 
 def class_roots(curvature: NDArray) -> Root:
-    """Roots of the inverse curvatures (K, p, p) of the classes, or of one for all of them.
-
-    Directions without curvature stay as they are.
-    """
+    """Roots of inverse curvatures (K, p, p); directions without curvature stay as they are."""
     values, vectors = np.linalg.eigh(curvature)
     values = np.where(values > _FLAT * values.max(), values, np.inf)
     roots = (vectors / np.sqrt(values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)

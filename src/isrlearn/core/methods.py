@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from isrlearn.core.laws import Shifts, covariance_shifts, joint_shifts, mean_shifts
-from isrlearn.core.moments import Moments
-from isrlearn.core.rank import RankTest, covariance_rank, independent_shifts, mean_rank
+from isrlearn.core.moments import NEGLIGIBLE, Moments
+from isrlearn.core.rank import RankTest, covariance_rank, mean_rank
 from isrlearn.core.subspace import (
-    NEGLIGIBLE,
     Rank,
     Subspace,
     Variant,
@@ -37,7 +36,6 @@ def covariance_subspace(
     n_spurious: Rank = "auto",
     *,
     classes: ArrayLike | None = None,
-    pair: tuple[int, int] | None = None,
     variant: Variant = "pooled",
     level: float = 0.01,
 ) -> Subspace:
@@ -62,8 +60,6 @@ def covariance_subspace(
         Dimensions to find; "auto" tests for them (`covariance_rank`).
     classes : array-like of int, optional
         Positions of the classes to use; all by default.
-    pair : (int, int), optional
-        Positions of the two environments to compare ("paper" only); all pairs by default.
     variant : {"pooled", "paper"}, default="pooled"
     level : float, default=0.01
         Level of the rank test.
@@ -79,7 +75,7 @@ def covariance_subspace(
     picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
     rank, test = tested(n_spurious, lambda: covariance_rank(moments, picked, level=level))
     if variant == "paper":
-        return _flag_mean(moments, picked, rank, pair, test)
+        return _flag_mean(moments, picked, rank, test)
     coordinates, mapped = None, moments
     enough = moments.ddof == 0 or moments.dof >= ROWS_PER_FEATURE * moments.n_features
     if moments.scatter is not None and enough:
@@ -98,7 +94,6 @@ def joint_subspace(
     moments: Moments,
     n_spurious: Rank = "auto",
     *,
-    classes: ArrayLike | None = None,
     variant: Variant = "pooled",
     level: float = 0.01,
 ) -> Subspace:
@@ -108,7 +103,7 @@ def joint_subspace(
     features whitened by the pooled within-cell covariance: whichever moment carries the signal
     is used. With too few rows for whitening, it is found among leading principal components.
 
-    Parameters are those of `mean_subspace`; the moments need a scatter per cell.
+    Parameters are those of `mean_subspace`, without `classes`; the moments need a scatter per cell.
 
     Examples
     --------
@@ -120,31 +115,23 @@ def joint_subspace(
     >>> (found.basis @ found.basis.T).round(9).diagonal().tolist()
     [1.0, 1.0, 0.0]
     """
-    picked = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
     if variant != "pooled":
         raise ValueError(f"joint_subspace has the variant 'pooled' only; got {variant!r}")
-    rank, test = tested(n_spurious, lambda: _joint_rank(moments, picked, level=level))
+    rank, test = tested(n_spurious, lambda: _joint_rank(moments, level=level))
     coordinates = reliable_coordinates(moments)
     moments = equalised(moments, coordinates.factor)
-    shifts = joint_shifts(moments.map(coordinates.factor), picked)
+    shifts = joint_shifts(moments.map(coordinates.factor))
     start, spectrum = shifts.principal(rank)
     return oblique(shifts.leading(rank, start), coordinates, spectrum, test)
 
 
-def _flag_mean(
-    moments: Moments,
-    classes: NDArray,
-    rank: int,
-    pair: tuple[int, int] | None,
-    test: RankTest | None,
-) -> Subspace:
+def _flag_mean(moments: Moments, classes: NDArray, rank: int, test: RankTest | None) -> Subspace:
     """Flag mean over classes and pairs of the leading eigenvectors of covariance differences."""
     covariance, dof = moments.covariance, moments.cell_dof
     found: list[tuple[NDArray, NDArray]] = []
     for k in classes:
         cells = covariance[k]
-        compared = combinations(np.flatnonzero(dof[k] > 0), 2)
-        for a, b in compared if pair is None else [pair]:
+        for a, b in combinations(np.flatnonzero(dof[k] > 0), 2):
             difference = cells[a] - cells[b]
             if np.abs(difference).max() <= NEGLIGIBLE * np.abs(cells[a]).max():
                 continue
@@ -205,17 +192,3 @@ METHODS: dict[str, Method] = {
     ),
     "regression": Method(regression_subspace, uses_classes=False),
 }
-
-
-def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tuple[int, str]:
-    """Largest number of spurious dimensions for cells of these counts, and what limits it."""
-    classes = None
-    if method.one_class and variant == "paper":
-        classes = np.flatnonzero(np.count_nonzero(count, axis=1) > 1)[-1:]
-    limit = independent_shifts(count, classes)
-    if method.second_order or d - 1 < limit:
-        return d - 1, f"at least one of the {d} dimensions must stay"
-    E = count.shape[1]
-    K = 1 if classes is not None else int(np.sum(np.count_nonzero(count, axis=1) > 1))
-    where = "" if K == 1 else f" in {K} classes"
-    return limit, f"the means of {E} environments{where} span no more"

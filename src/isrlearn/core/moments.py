@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from isrlearn.core.labels import union
 
+#: Relative size below which a singular value, or what is left of a variance, is a rounding error.
+NEGLIGIBLE = 1e-10
 MEANS_ONLY = "these moments keep means only; compute them with order=2"
 NO_CELL_SCATTERS = "these moments keep no scatter per cell; compute them with order=2"
 
@@ -133,9 +135,12 @@ class Moments:
     @cached_property
     def total(self) -> tuple[float, NDArray, NDArray | None]:
         """Count, mean (d,) and scatter (d, d) of all the rows, unlabelled ones included."""
-        count, means, within = self.by_class
-        n, mean, rows = between(count, means, axis=0)
-        return float(n), mean, None if within is None else within + rows.T @ rows
+        parts = [self] if self.unlabelled is None else [self, self.unlabelled]
+        counts = np.concatenate([m.count.ravel() for m in parts])
+        means = np.concatenate([m.mean.reshape(-1, self.n_features) for m in parts])
+        count, mean, rows = between(counts, means, axis=0)
+        scatter = None if self.scatter is None else sum((m.within() for m in parts), rows.T @ rows)
+        return float(count), mean, scatter
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("by_class", "total")}

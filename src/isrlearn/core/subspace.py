@@ -10,19 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from isrlearn.core.moments import Moments
+from isrlearn.core.moments import NEGLIGIBLE, Moments
 from isrlearn.core.rank import RankTest, independent_shifts, mean_rank
 from isrlearn.core.whiten import ROWS_PER_FEATURE, Whitening, equalised, whitening, without_rounding
 
 Variant = Literal["pooled", "paper"]
 Rank = int | Literal["auto"] | RankTest
 
-#: Relative size below which a singular value is a rounding error, not signal.
-NEGLIGIBLE = 1e-10
-#: Entries of a dual up to which float32 has enough range on either side.
-_LARGE = 1e12
-#: Ratio of the scales of two features above which the smaller one needs care.
-_WILD = 1e6
+#: Entries of a dual up to which float32 has enough range on either side, and the ratio of scales of
+#: two features above which the smaller one needs care.
+_LARGE, _WILD = 1e12, 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +193,6 @@ def multiclass_subspace(
     moments: Moments,
     n_spurious: Rank = "auto",
     *,
-    classes: ArrayLike | None = None,
     variant: Variant = "pooled",
     level: float = 0.01,
 ) -> Subspace:
@@ -207,7 +203,7 @@ def multiclass_subspace(
     noise included once E−1 exceeds the true rank. ``variant="pooled"`` weights each by the size
     of its shift: it is `mean_subspace` over all the classes.
 
-    Parameters are those of `mean_subspace`; `classes` are all by default in both variants.
+    Parameters are those of `mean_subspace`, without `classes`.
 
     Examples
     --------
@@ -219,12 +215,13 @@ def multiclass_subspace(
     >>> (found.basis @ found.basis.T).round(12).diagonal().tolist()
     [1.0, 1.0, 0.0]
     """
-    every = np.arange(len(moments.classes)) if classes is None else np.atleast_1d(classes)
     if variant == "pooled":
-        return mean_subspace(moments, n_spurious, classes=every, level=level)
-    rank, test = tested(n_spurious, lambda: mean_rank(moments, every, level=level))
-    rank = min(rank, independent_shifts(moments.count, every))
-    directions = [row_space(_centred(moments, k), None).basis.T for k in every]
+        return mean_subspace(moments, n_spurious, level=level)
+    rank, test = tested(n_spurious, lambda: mean_rank(moments, level=level))
+    rank = min(rank, independent_shifts(moments.count))
+    directions = [
+        row_space(_centred(moments, k), None).basis.T for k in range(len(moments.classes))
+    ]
     return row_space(np.concatenate(directions), rank, test)
 
 

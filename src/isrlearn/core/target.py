@@ -41,10 +41,3 @@ def given_target(moments: Moments) -> Moments:
     shifts = shifts - (1.0 - np.sqrt(W[d, d] / (W[d, d] + squared))) * along
     root = np.sqrt(found.count)[..., None]
     return replace(found, mean=np.where(root > 0, centre + shifts / np.where(root > 0, root, 1), 0))
-
-
-def compared_moments(moments: Moments, compare: str) -> Moments:
-    """Moments of what a regression compares, from those with the target as last column."""
-    if compare == "given-target":
-        return given_target(moments)
-    return moments.columns(moments.n_features - 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.core.moments import Moments, between
+from isrlearn.core.moments import MEANS_ONLY, NEGLIGIBLE, Moments, between
 
 if TYPE_CHECKING:
     from isrlearn.core.subspace import Eraser
@@ -28,8 +28,6 @@ _MOST = 200
 _FLOOR = 1e-10
 #: Eigenvalue of a correlation matrix below which a direction is all rounding error.
 _ROUNDING = 1e-13
-#: Share of a feature's variance below which what the erasure left of it is rounding error.
-_NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,9 @@ def whitening(moments: Moments, *, total: bool = False) -> Whitening:
     variance at all is left out of a total whitening: multiplied by a large constant, even a
     rounding error would be large.
     """
-    scatter = moments.total_scatter() if total else moments.within()
+    scatter = moments.total[2] if total else moments.within()
+    if scatter is None:
+        raise ValueError(MEANS_ONLY)
     dof = max(moments.total[0] - moments.ddof, 1.0) if total else moments.dof
     # One row per cell leaves no degrees of freedom, and no scatter within the cells to divide.
     dof = dof if dof > 0 else 1.0
@@ -251,5 +251,5 @@ def standardised(eraser: Eraser, squares: NDArray, cross: NDArray, dof: float) -
     basis, dual, removed = eraser.basis, eraser.dual, 1.0 - eraser.scale
     after = squares - 2 * removed * np.einsum("ij,ij->i", cross, basis)
     after = after + removed**2 * np.einsum("ij,jk,ik->i", basis, dual.T @ cross, basis)
-    real = after > squares * _NEGLIGIBLE
+    real = after > squares * NEGLIGIBLE
     return Coordinates(eraser, np.where(real, np.sqrt(dof / np.where(real, after, 1.0)), 0.0))

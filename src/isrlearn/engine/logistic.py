@@ -288,7 +288,7 @@ def minimise(
     if hasattr(loss, "class_curvature") and (few or m >= max(p, _MANY_CLASSES)):
         W, _, passes = _descend(loss, W, ridge, total, root, _NEAR, max_passes)
         curvature = (loss.class_curvature(W[:, :p], W[:, p]) + np.diag(ridge)) / total
-        descended = class_roots(curvature)
+        descended = inverse_root(curvature[0], 1.0, 0.0) if m == 1 else class_roots(curvature)
         tol = _CERTAIN * tol if few else tol  # few rows determine the minimum poorly
     W, norm, more = _descend(loss, W, ridge, total, descended, tol, max_passes - passes)
     if m > 1:  # scores of all classes may be shifted together; their coefficients sum to zero

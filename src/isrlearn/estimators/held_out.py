@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isrlearn.core.heads import ridge_head
 from isrlearn.core.moments import NO_CELL_SCATTERS, Moments
 from isrlearn.core.subspace import Eraser, Subspace, regression_subspace
-from isrlearn.core.target import compared_moments
+from isrlearn.core.target import given_target
 from isrlearn.core.whiten import head_coordinates
 from isrlearn.estimators.heads import cell_weights
 
@@ -144,3 +144,10 @@ def beyond_doubt(errors: Mapping[str, NDArray]) -> str:
     best = min(errors, key=lambda how: errors[how].mean())
     gain = errors["nothing"] - errors[best]
     return best if gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)) else "nothing"
+
+
+def compared_moments(moments: Moments, compare: str) -> Moments:
+    """Moments of what a regression compares, from those with the target as last column."""
+    if compare == "given-target":
+        return given_target(moments)
+    return moments.columns(moments.n_features - 1)

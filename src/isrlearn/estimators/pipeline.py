@@ -14,11 +14,11 @@ from scipy import linalg
 from sklearn.base import is_classifier, is_regressor
 
 from isrlearn import validation as check
-from isrlearn.core.methods import METHODS, Method, dimension_limit
+from isrlearn.core.methods import METHODS, Method
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest, covariance_rank, smallest_cell
 from isrlearn.core.subspace import Eraser, Subspace, last_compared
-from isrlearn.core.target import compared_moments, given_target
+from isrlearn.core.target import given_target
 from isrlearn.core.whiten import (
     ROWS_PER_FEATURE,
     head_coordinates,
@@ -28,7 +28,7 @@ from isrlearn.core.whiten import (
 from isrlearn.engine import SparseRows
 from isrlearn.estimators.given_heads import check_head, fit_estimator
 from isrlearn.estimators.heads import HEADS, Problem, cell_weights, n_repeated
-from isrlearn.estimators.held_out import helpful
+from isrlearn.estimators.held_out import compared_moments, helpful
 from isrlearn.estimators.permutation import permutation_rank
 
 Keep = Literal["mean", "pooled", "cell"]
@@ -295,7 +295,7 @@ class Fitter:
             if method.second_order or d >= _WIDE or moments.pooled or rows is not self.sample:
                 rank = self._tested(s, method, rows)
         else:
-            limit, why = dimension_limit(method, moments.count, d, s.variant)
+            limit, why = check.dimension_limit(method, moments.count, d, s.variant)
             if not self.clip:
                 check.check_n_spurious(rank, limit, why, d)
                 _warn_if_equal(s, moments, self.sample)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from isrlearn import validation as check
-from isrlearn.core.methods import METHODS, dimension_limit
+from isrlearn.core.methods import METHODS
 from isrlearn.estimators import selection as rules
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
@@ -154,7 +154,7 @@ class Search(check.SparseInput, BaseEstimator):
             d = min(d, int(self.n_components))
         if len(sample.cells.environments) < 2:
             return d - 1
-        return dimension_limit(METHODS[method], sample.cells.count(), d, self.variant)[0]
+        return check.dimension_limit(METHODS[method], sample.cells.count(), d, self.variant)[0]
 
     def _splits(self, sample: Sample, validation: Any) -> list[Split]:
         if validation is not None:
