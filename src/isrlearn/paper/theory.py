@@ -72,7 +72,6 @@ def environment_complexity(
     n_classes: Iterable[int] = range(2, 8),
     *,
     n_repeats: int = 20,
-    random_state: int = 0,
 ) -> list[Complexity]:
     """Number of environments that each algorithm needs, with the bound of its theorem.
 
@@ -88,8 +87,6 @@ def environment_complexity(
         Numbers of classes to try, for the algorithm that uses them.
     n_repeats : int, default=20
         Number of random models that must be recovered.
-    random_state : int, default=0
-        Seed.
 
     Examples
     --------
@@ -107,7 +104,7 @@ def environment_complexity(
         for theorem in _THEOREMS:
             for k in classes if theorem.n_classes is None else [theorem.n_classes]:
                 paper, pooled = (
-                    _smallest(theorem, d_s, k, variant, n_repeats, random_state)
+                    _smallest(theorem, d_s, k, variant, n_repeats)
                     for variant in ("paper", "pooled")
                 )
                 bound = theorem.bound(d_s, k)
@@ -159,13 +156,11 @@ def write_complexity(
     return write_files(out, contents)
 
 
-def _smallest(
-    theorem: _Theorem, d_s: int, k: int, variant: str, n_repeats: int, seed: int
-) -> int | None:
+def _smallest(theorem: _Theorem, d_s: int, k: int, variant: str, n_repeats: int) -> int | None:
     """The smallest number of environments at which every repetition succeeds."""
     for E in range(2, theorem.bound(d_s, k) + 3):
         models = (
-            _model(np.random.default_rng([seed, i, d_s, k, E]), d_s, k, E, theorem.mirrored)
+            _model(np.random.default_rng([0, i, d_s, k, E]), d_s, k, E, theorem.mirrored)
             for i in range(n_repeats)
         )
         if all(

@@ -25,7 +25,7 @@ from isrlearn.paper.baselines import (
     VRExClassifier,
     VRExRegressor,
 )
-from isrlearn.paper.baselines.solve import Coordinates
+from isrlearn.paper.baselines.solve import whitened_coordinates
 from isrlearn.paper.datasets import (
     make_linear_unit_test,
     make_multiclass_unit_test,
@@ -75,10 +75,10 @@ def linear(seed=0):
 def gradient_at(model, X, y, e):
     """Largest entry of the gradient of the model's objective, in whitened coordinates."""
     problem = model._problem(X, y, e, None)
-    coordinates = Coordinates.of(X, None)
-    risks, shares = replace(problem, X=(X - coordinates.mean) @ coordinates.factor).risks()
+    mean, factor = whitened_coordinates(X, None)
+    risks, shares = replace(problem, X=(X - mean) @ factor).risks()
     W = np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])
-    V = np.vstack([np.linalg.solve(coordinates.factor, W[:-1]), W[-1] + coordinates.mean @ W[:-1]])
+    V = np.vstack([np.linalg.solve(factor, W[:-1]), W[-1] + mean @ W[:-1]])
     *_, final = model._stages(shares)
     return np.abs(final.gradient([risk.at(V) for risk in risks])).max()
 

@@ -338,12 +338,12 @@ def test_no_bar_without_a_terminal(network, samples, capfd):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epochs": 0}, "epochs must be an integer of at least 1; got 0"),
+        ({"epochs": 0}, "epochs=0 must be an integer, 1 or more"),
         ({"lr": -1}, "lr must be a number at least 0"),
         ({"optimizer": "lion"}, "optimizer must be one of 'sgd', 'adam'"),
         ({"select": "best"}, "select must be one of 'worst', 'average'"),
-        ({"random_state": None}, "random_state must be an integer of at least 0; got None"),
-        ({"decay_every": 1.5}, "decay_every must be an integer of at least 1"),
+        ({"random_state": None}, "random_state=None must be an integer, 0 or more"),
+        ({"decay_every": 1.5}, "decay_every=1.5 must be an integer, 1 or more"),
         ({"task": "ranking"}, "task must be one of"),
         ({"penalty": 1.0}, "no parameter 'penalty' with objective='erm'"),
     ],

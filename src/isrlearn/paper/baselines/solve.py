@@ -13,6 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import linalg, optimize
 from sklearn.exceptions import ConvergenceWarning
 
+from isrlearn.core import whitening
+from isrlearn.engine import cell_moments
 from isrlearn.paper.baselines.objectives import Objective
 from isrlearn.paper.baselines.risks import SQUARED, Loss, Risk, environment_risks
 
@@ -114,30 +116,11 @@ def adam(
     return W
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Whitened coordinates ``(x - mean) @ factor``: mean zero, covariance the identity."""
-
-    mean: NDArray[np.float64]  # (d,)
-    factor: NDArray[np.float64]  # (d, r)
-
-    @classmethod
-    def of(cls, X: NDArray, weight: NDArray | None) -> Coordinates:
-        """Coordinates that whiten these samples, of as many dimensions as they span."""
-        mean = np.average(X, axis=0, weights=weight)
-        covariance = np.atleast_2d(np.cov(X, rowvar=False, ddof=0, aweights=weight))
-        # Standardised before it is diagonalised: a feature 1e8 times smaller than another is
-        # not rounding error. One that varies less than its own rounding is constant.
-        scale = np.sqrt(np.diag(covariance))
-        scale[scale <= 4 * np.finfo(float).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
-        values, vectors = linalg.eigh(covariance / scale / scale[:, None])
-        kept = values > len(values) * np.finfo(float).eps * max(values[-1], 1.0)
-        return cls(mean, vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None])
-
-    def weights(self, V: NDArray) -> NDArray:
-        """Weights (d + 1, C) on the features, from weights (r + 1, C) in these coordinates."""
-        coef = self.factor @ V[:-1]
-        return np.vstack([coef, V[-1] - self.mean @ coef])
+def whitened_coordinates(X: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray]:
+    """Mean (d,) and factor (d, d) with which ``(X - mean) @ factor`` has identity covariance."""
+    one = np.zeros(len(X), dtype=int)
+    moments = replace(cell_moments(X, None, one, pooled=True, sample_weight=weight), ddof=0)
+    return moments.total[1], whitening(moments, total=True).factor
 
 
 def converged(
@@ -153,8 +136,8 @@ def converged(
     The search starts from zero in whitened coordinates. Each stage starts from the approximate
     minimum of the stage before. Warns if an entry of the last gradient is still above ``tol``.
     """
-    coordinates = Coordinates.of(problem.X, problem.weight)
-    whitened = replace(problem, X=(problem.X - coordinates.mean) @ coordinates.factor)
+    mean, factor = whitened_coordinates(problem.X, problem.weight)
+    whitened = replace(problem, X=(problem.X - mean) @ factor)
     risks, shares = whitened.risks()
     decay = np.full((whitened.X.shape[1] + 1, problem.target.shape[1]), float(weight_decay))
     decay[-1] = 0.0  # the intercept
@@ -176,7 +159,8 @@ def converged(
             ConvergenceWarning,
             stacklevel=4,
         )
-    return coordinates.weights(V), n_iter
+    coef = factor @ V[:-1]
+    return np.vstack([coef, V[-1] - mean @ coef]), n_iter
 
 
 def _minimum(

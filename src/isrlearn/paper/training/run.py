@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import torch
 from torch import nn
 
 from isrlearn import validation as check
+from isrlearn.datasets.parameters import integer
 from isrlearn.io import ModelFileError
 from isrlearn.io.files import atomic_write
 from isrlearn.paper.training.objectives import Objective
@@ -99,10 +99,10 @@ class Settings:
         check.check_between("weight_decay", self.weight_decay, 0.0, np.inf)
         check.check_between("decay", self.decay, 0.0, 1.0)
         check.check_choice("select", self.select, ("worst", "average"))
-        check_count("random_state", self.random_state, 0)
+        integer("random_state", self.random_state, 0)
         for name in ("decay_every", "patience"):
             if getattr(self, name) is not None:
-                check_count(name, getattr(self, name), 1)
+                integer(name, getattr(self, name), 1)
 
     def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         """An optimizer of the parameters that are not frozen."""
@@ -185,12 +185,6 @@ class Run:
             self.model.load_state_dict(weights)
         self.model.eval()
         return TrainingResult(self.model, tuple(self.history), epoch, self.stopped)
-
-
-def check_count(name: str, value: Any, least: int) -> None:
-    """Raise unless value is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
 
 
 def plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from isrlearn.datasets.parameters import integer
 from isrlearn.io.files import check_writable
 from isrlearn.paper.training.objectives import make_objective
 from isrlearn.paper.training.run import (
@@ -19,7 +20,6 @@ from isrlearn.paper.training.run import (
     Run,
     Settings,
     TrainingResult,
-    check_count,
     load_run,
     save_run,
     seed_epoch,
@@ -120,7 +120,7 @@ def train(
     (50, True)
     """
     kind = find_task(task)
-    check_count("epochs", epochs, 1)
+    integer("epochs", epochs, 1)
     if patience is not None and validation is None:
         raise ValueError(f"patience={patience!r} needs validation batches")
     settings = Settings(
