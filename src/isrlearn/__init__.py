@@ -39,21 +39,11 @@ __all__ = [
 ]
 
 # Imported on first use: `isr --help` must not wait a second for scikit-learn.
-_MODULE_OF = {
-    "Diagnosis": "diagnosis",
-    "ISRClassifier": "estimators",
-    "ISRClassifierCV": "estimators",
-    "ISRRegressor": "estimators",
-    "ISRRegressorCV": "estimators",
-    "ISRTransformer": "estimators",
-    "TablePreparer": "estimators",
-    "compare_models": "estimators",
-    "diagnose": "diagnosis",
-    "infer_environments": "estimators",
-    "load": "io",
-    "save": "io",
-    "scan": "diagnosis",
-}
+_MODULE_OF = (
+    dict.fromkeys(__all__, "estimators")
+    | dict.fromkeys(("Diagnosis", "diagnose", "scan"), "diagnosis")
+    | dict.fromkeys(("load", "save"), "io")
+)
 _SUBMODULES = {
     "core",
     "datasets",

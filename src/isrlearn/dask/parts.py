@@ -23,10 +23,9 @@ from threadpoolctl import threadpool_limits
 
 from isrlearn.core.labels import Cells, encode
 from isrlearn.core.moments import Moments
-from isrlearn.core.whiten import Coordinates
 from isrlearn.dask.cluster import client_in_use, computed
 from isrlearn.engine import LogisticFit, LogisticLoss, Rows, minimise
-from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.heads import Problem, Sample
 
 #: Fewest and most bytes of features, as float64, that are worth a task of their own.
 LEAST_BYTES, MOST_BYTES = 128 << 20, 1 << 30
@@ -125,15 +124,9 @@ class DaskSample(Sample):
         """The same sample with centred rows projected on directions (d, p)."""
         return replace(self, reduction=(components, center))
 
-    def logistic(
-        self,
-        moments: Moments,
-        coordinates: Coordinates,
-        penalty: float,
-        weights: Weights,
-        start: Any = None,
-    ) -> LogisticFit:
+    def logistic(self, problem: Problem) -> LogisticFit:
         """A logistic regression of the class in a head's coordinates."""
+        moments, coordinates, weights = problem.moments, problem.coordinates, problem.weights
         weight = self.weight if weights is None else self.row_weights(weights)
         count = np.bincount(self.cells.k, weight, len(self.cells.classes)).astype(float)
         center, matrix, scatter = coordinates.eraser.center, coordinates.matrix, None
@@ -154,7 +147,8 @@ class DaskSample(Sample):
 
         loss: Any = SimpleNamespace(loss_and_gradient=summed)
         tol = 1e-6 if self.X.dtype == np.float32 else 1e-9
-        return minimise(loss, coordinates.linear.shape[-1], count, penalty, scatter, start, tol)
+        p, start = coordinates.linear.shape[-1], problem.start
+        return minimise(loss, p, count, problem.penalty, scatter, start, tol)
 
 
 def _group_sum(parts: list[Any], labels: list[Sample], of_sample: Any) -> Any:

@@ -34,25 +34,24 @@ def number(
 def numbers(
     name: str,
     value: ArrayLike,
-    shape: tuple[int, ...] | None = None,
+    shape: tuple[int, ...],
     low: float = -np.inf,
     high: float = np.inf,
     *,
     above: bool = False,
 ) -> NDArray[np.float64]:
-    """A float copy of the value, of this shape (default: any length) and within these bounds."""
+    """A float copy of the value, of this shape and within these bounds."""
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name}={value!r} must hold numbers, in the shape {shape}.") from None
-    expected = (array.size,) if shape is None else shape
-    if array.shape != expected:
-        raise ValueError(f"{name} has shape {array.shape}; it must have {expected}.")
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}; it must have {shape}.")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinity; every value must be finite.")
     if ((array <= low) if above else (array < low)).any() or (array > high).any():
         left, right = "(" if above else "[", ")" if high == np.inf else "]"
-        verb = "have every entry" if expected else "be"
+        verb = "have every entry" if shape else "be"
         raise ValueError(f"{name}={value!r} must {verb} in {left}{low:g}, {high:g}{right}.")
     return array
 

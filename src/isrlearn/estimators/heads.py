@@ -127,24 +127,17 @@ class Sample:
         weight = self.cells.weights(*weights)
         return weight if self.weight is None else weight * self.weight
 
-    def logistic(
-        self,
-        moments: Moments,
-        coordinates: Coordinates,
-        penalty: float,
-        weights: Weights,
-        start: Any = None,
-    ) -> LogisticFit:
+    def logistic(self, problem: Problem) -> LogisticFit:
         """A logistic regression of the class in a head's coordinates."""
         return fit_logistic(
             self.X,
             self.cells.k,
             n_classes=len(self.cells.classes),
-            penalty=penalty,
-            coordinates=coordinates,
-            weight=self.weight if weights is None else self.row_weights(weights),
-            scatter=moments.total[2],
-            start=start,
+            penalty=problem.penalty,
+            coordinates=problem.coordinates,
+            weight=self.weight if problem.weights is None else self.row_weights(problem.weights),
+            scatter=problem.moments.total[2],
+            start=problem.start,
         )
 
     def in_memory(
@@ -254,7 +247,7 @@ class Head:
 
 def _logistic(problem: Problem) -> tuple[NDArray, NDArray, Any]:
     p = problem
-    fit = p.sample.logistic(p.moments, p.coordinates, p.penalty, p.weights, p.start)
+    fit = p.sample.logistic(p)
     if not fit.converged:
         warnings.warn(
             f"the logistic head stopped after {fit.n_passes} passes over the rows, about "
