@@ -214,7 +214,7 @@ def test_head_confined_to_components_has_no_part_outside(n):
     components, _ = principal_components(moments, 3)
     center, reduced = (
         moments.total[1],
-        moments.map(components).moved(-moments.total[1] @ components),
+        moments.map(components, -moments.total[1] @ components),
     )
     inner = mean_subspace(reduced, 1)
     outer = Eraser.of(inner.lift(components), 0.0, center)

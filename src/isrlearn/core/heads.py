@@ -14,17 +14,14 @@ from isrlearn.core.whiten import Coordinates
 
 #: Eigenvectors (p, k) and eigenvalues (k,) of a scatter, and one value for all other directions.
 Sketch = tuple[NDArray, NDArray, float]
-#: ``root(A)`` multiplies each row of A by a root of an inverse curvature; ``root(A, True)`` by the
-#: transposed root.
+#: ``root(A)``: rows of A times a root of an inverse curvature; ``root(A, True)``: its transpose.
 Root = Callable[..., NDArray]
 #: Coefficients and intercept of a ridge regression for a penalty.
 RidgePath = Callable[[float], tuple[NDArray, float]]
 
 #: Coordinates up to which the scatter of rows is computed; beyond, it is sketched by this many
-#: directions, seen on this many rows.
-_FULL, _LEADING, _ROWS = 1024, 128, 2048
-#: Curvature, as a share of the largest, below which a direction stays as it is.
-_FLAT = 1e-13
+#: directions, seen on this many rows; share of the largest curvature below which one is flat.
+_FULL, _LEADING, _ROWS, _FLAT = 1024, 128, 2048, 1e-13
 
 
 def lda_head(

@@ -162,20 +162,15 @@ class Moments:
             raise ValueError(MEANS_ONLY)
         return scatter
 
-    def map(self, matrix: ArrayLike) -> Moments:
-        """Moments of ``x @ matrix`` from those of x."""
+    def map(self, matrix: ArrayLike, shift: ArrayLike = 0.0) -> Moments:
+        """Moments of ``x @ matrix + shift`` from those of x; empty cells keep a mean of zero."""
         V = np.asarray(matrix, dtype=float)
         return replace(
             self,
-            mean=self.mean @ V,
+            mean=np.where(self.count[..., None] > 0, self.mean @ V + np.asarray(shift), 0.0),
             scatter=None if self.scatter is None else V.T @ self.scatter @ V,
-            unlabelled=None if self.unlabelled is None else self.unlabelled.map(V),
+            unlabelled=None if self.unlabelled is None else self.unlabelled.map(V, shift),
         )
-
-    def moved(self, shift: ArrayLike) -> Moments:
-        """Moments of ``x + shift`` from those of x; empty cells keep a mean of zero."""
-        mean = np.where(self.count[..., None] > 0, self.mean + np.asarray(shift), 0.0)
-        return replace(self, mean=mean, unlabelled=self.unlabelled and self.unlabelled.moved(shift))
 
     def columns(self, stop: int) -> Moments:
         """Moments of the first `stop` features (what precedes appended targets)."""

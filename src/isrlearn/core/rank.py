@@ -198,9 +198,8 @@ def covariance_rank(
     Parameters are those of `mean_rank`; the moments need a scatter per cell, and cells of fewer
     than 30 rows are not compared. The sequence ends at `most` dimensions: ``most=1`` asks only
     whether covariances differ at all. `rows` is a `RowSample`: some rows of every class. With
-    `means`, the rank is the smallest that leaves neither a significant shift of means nor one of
-    covariances, each tested at half the level; as directions may have been chosen by covariances,
-    those found give the test of means no credit.
+    `means`, neither they nor covariances may shift in what is left, each tested at half the level;
+    directions found give the test of means no credit, as covariances may have chosen them.
     """
     picked = np.arange(len(moments.classes)) if classes is None else classes
     exact = moments.ddof == 0

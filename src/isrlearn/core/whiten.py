@@ -24,10 +24,9 @@ ROWS_PER_CELL_FEATURE = 3
 #: Largest number of principal components used when rows are too few for all features.
 _MOST = 200
 #: Smallest eigenvalue of a correlation matrix taken at face value. Below it a direction has no
-#: variance inside the cells, and only its differences between cells matter.
-_FLOOR = 1e-10
-#: Eigenvalue of a correlation matrix below which a direction is all rounding error.
-_ROUNDING = 1e-13
+#: variance inside the cells, and only its differences between cells matter. Below the second number
+#: it is all rounding error.
+_FLOOR, _ROUNDING = 1e-10, 1e-13
 
 
 @dataclass(frozen=True, eq=False)

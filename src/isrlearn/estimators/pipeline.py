@@ -223,7 +223,7 @@ class Fitter:
         extra = self.moments.n_features - d
         matrix = linalg.block_diag(components, np.eye(extra)) if extra else components
         shift = np.append(-center @ components, np.zeros(extra))
-        self.reduced = self.moments.map(matrix).moved(shift)
+        self.reduced = self.moments.map(matrix, shift)
 
     def fit(self, settings: Settings) -> Fitted:
         """Subspace, eraser and head for these settings, in the original features."""
