@@ -12,6 +12,7 @@ SCRIPTS = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 DRAWING = ("digits_on_paper", "waterbirds_like", "gaussian_environments", "regression")
 NEEDS = {
     **dict.fromkeys(DRAWING, ("matplotlib",)),
+    "find_the_shortcut": ("matplotlib", "pandas"),
     "save_and_export": ("onnx",),
     "torch_network": ("torch",),
     "trade_off": ("matplotlib", "pandas"),

@@ -112,7 +112,7 @@ def scan(
     """
     check.check_between("level", level, 1e-6, 0.5)
     columns = dict(columns_of(frame))
-    target = "y"
+    target = str(getattr(y, "name", None) or "y")
     if isinstance(y, str):
         if y not in columns:
             raise ValueError(f"there is no column {y!r}; the columns are {', '.join(columns)}")
