@@ -42,15 +42,19 @@ def scan(
     from isrlearn.io import TableError
     from isrlearn.io.errors import shown, suggestion
     from isrlearn.io.files import atomic_write
+    from isrlearn.io.labels import looks_continuous
     from isrlearn.io.tables import read_columns
 
     with working(f"Reading {table}"):
-        columns = read_columns(table, labels)
+        columns = read_columns(table, label=label, labels=labels)
     names = None if candidates is None else [name.strip() for name in candidates.split(",")]
     for name in [label, *(names or ())]:
         if name not in columns:
             hint = suggestion(name, list(columns))
             raise TableError(f"{table}: there is no column {shown(name)}{hint}")
+    if looks_continuous(columns[label]):
+        value = columns[label][0]
+        raise TableError(f"{table}: labels such as {value} look continuous, not like classes")
     with working(f"Examining {table}"):
         found = isrlearn.scan(columns, label, candidates=names, level=level, random_state=seed)
     lines = [str(found)]

@@ -14,19 +14,19 @@ from sklearn.utils.multiclass import type_of_target
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, Cells, encode, is_missing
 from isrlearn.diagnosis.candidates import Candidate, Scan
+from isrlearn.diagnosis.harm import agreement, change_in_worst_value, error_p_value, gap
 from isrlearn.diagnosis.shifts import CellCounts, mean_shift
-from isrlearn.diagnosis.table_columns import TableColumn, columns_of
+from isrlearn.diagnosis.table_columns import TableColumn, columns_of, table_columns
 from isrlearn.estimators import ISRClassifier, infer_environments
 from isrlearn.estimators.compare import thinned
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.metrics import Change
-from isrlearn.metrics.groups import accuracy
 
 #: Rows that are examined; of more rows a sample.
 _MOST_ROWS = 20_000
-#: Fewest draws of the permutation test; confidence of intervals.
-_DRAWS, _CONFIDENCE = 9_999, 0.95
+#: Fewest draws of the permutation test.
+_DRAWS = 9_999
 #: Shortcuts whose removal is tried, from the largest gap down.
 _MOST_REMOVED = 5
 ERRORS = "(errors of a plain model)"
@@ -49,9 +49,8 @@ def scan(
     Parameters
     ----------
     frame : data frame, mapping of columns, or array of shape (n_samples, n_columns)
-        The table. Numbers are features as they are, categories one-hot encoded; missing numbers
-        are replaced by the median, with an indicator. Dates, identifiers and text that hardly
-        repeats are left out, and so is a column that separates the classes perfectly.
+        The table, prepared by `TablePreparer`: categories and missing values are encoded, ids,
+        dates and free text left out. A column that separates the classes perfectly is left out too.
     y : str or array-like of shape (n_samples,)
         The column of the labels, or the labels.
     candidates : sequence of str, optional
@@ -123,12 +122,9 @@ def scan(
         if len(values) != n:
             raise ValueError(f"column {name!r} has {len(values)} rows; y has {n}")
     rows = thinned(encode(labels)[1], _MOST_ROWS)
-    found = [TableColumn.of(name, np.asarray(values)[rows]) for name, values in columns.items()]
+    found, left_out = table_columns({c: np.asarray(v)[rows] for c, v in columns.items()})
     classes, k = encode(labels[rows])
-    left_out = {column.name: column.reason for column in found if column.reason}
-    left_out |= {
-        c.name: "separates the classes perfectly" for c in found if not c.reason and c.same_as(k)
-    }
+    left_out |= {c.name: "separates the classes perfectly" for c in found if c.same_as(k)}
     used = [column for column in found if column.name not in left_out]
     wanted = _wanted(candidates, columns, used)
     rows_of = _Examination(classes, k, used, cv, level, random_state)
@@ -158,7 +154,7 @@ def _labels(y: Any, cv: int) -> NDArray:
     if len(classes) < 2 or count.min() < cv:
         raise ValueError(
             f"a scan needs two classes with at least {cv} rows each; the smallest of "
-            f"{len(classes)}, {classes[count.argmin()]!r}, has {count.min()}"
+            f"{len(classes)}, {classes.tolist()[count.argmin()]!r}, has {count.min()}"
         )
     return labels
 
@@ -244,11 +240,11 @@ class _Examination:
         shifts = mean_shift(Fitter(Sample(X, cells), [Settings()]).features, counts, self.level)
         used = mean_shift(Sample(score, cells).moments("cell"), counts, self.level)
         draws = max(_DRAWS, int(np.ceil(2 * n_candidates / self.level)))
-        p = _error_p_value(guess != self.k, cells, draws, np.random.default_rng(self.seed))
+        p = error_p_value(guess != self.k, cells, draws, np.random.default_rng(self.seed))
         p_values = (shifts.p_value or 0.0, used.p_value or 0.0, p)
         found = replace(found, p_values=p_values, shift=shifts.effect, reliance=used.effect)
         every = self.predicted(frozenset(), None)[0] == self.k
-        return replace(found, own_gap=_gap(every, cells)["gap"], **_gap(guess == self.k, cells))
+        return replace(found, own_gap=gap(every, cells)["gap"], **gap(guess == self.k, cells))
 
     def gain(self, name: str) -> Change:
         """Accuracy in the worst value of a column before and after removing what shifts with it."""
@@ -256,18 +252,7 @@ class _Examination:
         cells, without = self.cells(column), self.left_with(column)
         values = np.where(column.codes == MISSING, np.nan, column.codes)
         before, after = (self.predicted(without, e)[0] == self.k for e in (None, values))
-        outcomes = [(before & after), (before & ~after), (~before & after), ~(before | after)]
-        count = np.stack([_of(rows, cells) for rows in outcomes], axis=-1)  # (K, V, 4)
-        rng = np.random.default_rng(self.seed)
-        # Draws from the posterior of each group's four outcomes: small groups are uncertain even
-        # if all of their rows agree, which a bootstrap would not show.
-        drawn = rng.standard_gamma(count + 0.25, size=(_DRAWS // 10, *count.shape))
-        seen = count.sum(axis=-1) > 0
-        was, now = (_in_worst_value(_shares(count, i), seen) for i in (1, 2))
-        change = _in_worst_value(_shares(drawn, 2), seen) - _in_worst_value(_shares(drawn, 1), seen)
-        tail = (1 - _CONFIDENCE) / 2
-        low, high = np.quantile(change, [tail, 1 - tail])
-        return Change(float(was), float(now), float(low), float(high))
+        return change_in_worst_value(before, after, cells, np.random.default_rng(self.seed))
 
     def errors(self, table: list[Candidate]) -> Candidate | None:
         """The errors of a strongly penalised model as a candidate that cannot be tested."""
@@ -278,7 +263,7 @@ class _Examination:
             return None  # no errors, or none in some class
         cells = Cells.of(self.k, guess)
         best, name = max(
-            ((_agreement(cells, self.columns[each.name].codes), each.name) for each in table),
+            ((agreement(cells, self.columns[each.name].codes), each.name) for each in table),
             default=(0.0, ""),
         )
         wrong = int(np.sum(guess == "wrong"))
@@ -286,84 +271,6 @@ class _Examination:
         moments = Fitter(Sample(X, cells), [Settings()]).features
         shift = mean_shift(moments, CellCounts.of(cells), self.level)
         return Candidate(ERRORS, 2, len(guess), shift=shift.effect, note=note)
-
-
-def _error_p_value(wrong: NDArray, cells: Cells, n_draws: int, rng: np.random.Generator) -> float:
-    """p-value of "inside each class, errors are as frequent in every value", by permutation.
-
-    Permuting the errors of a class over its rows draws the errors of its cells from a multivariate
-    hypergeometric distribution; the statistic is the sum of Pearson's over the classes.
-    """
-    known = cells.e != MISSING
-    count = cells.count()
-    errors = _of(wrong, cells)
-    observed, drawn = 0.0, np.zeros(n_draws)
-    for n, m in zip(count, errors, strict=True):
-        rate = m.sum() / max(n.sum(), 1)
-        seen = n > 0
-        if not 0 < rate < 1 or seen.sum() < 2:
-            continue
-        variance = n[seen] * rate * (1 - rate)
-        observed += np.sum((m[seen] - rate * n[seen]) ** 2 / variance)
-        draws = rng.multivariate_hypergeometric(n[seen], m.sum(), size=n_draws)
-        drawn += np.sum((draws - rate * n[seen]) ** 2 / variance, axis=1)
-    if not known.any() or observed == 0:
-        return 1.0
-    return float((1 + np.count_nonzero(drawn >= observed * (1 - 1e-9))) / (n_draws + 1))
-
-
-def _of(rows: NDArray[np.bool_], cells: Cells) -> NDArray[np.intp]:
-    """How many of some rows each cell has, (K, V)."""
-    return replace(cells, e=np.where(rows, cells.e, MISSING)).count()
-
-
-def _shares(outcomes: NDArray, model: int) -> NDArray[np.float64]:
-    """Accuracy (..., K, V) of the first or second model, from counts of the four outcomes."""
-    right = outcomes[..., 0] + outcomes[..., model]
-    return right / np.maximum(outcomes.sum(axis=-1), 1e-300)
-
-
-def _in_worst_value(accuracy: NDArray, seen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Lowest accuracy of any value of a column, all its classes counting the same."""
-    return (np.where(seen, accuracy, 0.0).sum(axis=-2) / seen.sum(axis=0)).min(axis=-1)
-
-
-def _gap(right: NDArray, cells: Cells) -> dict[str, Any]:
-    """How far accuracy falls in the worst value of a column, and the group that shows it best."""
-    count, correct = cells.count(), _of(right, cells)
-    whole = correct.sum(axis=1) / np.maximum(count.sum(axis=1), 1)
-    seen = count > 0
-    lost = np.where(seen, whole[:, None] - correct / np.maximum(count, 1), 0.0)
-    level, found = 1 - (1 - _CONFIDENCE) / np.count_nonzero(count), []
-    for k, v in np.argwhere(seen):
-        n, m = count[k, v], correct[k, v]
-        high = accuracy(np.ones(n), np.arange(n) < m, level, None).high
-        found.append((whole[k] - high, int(k), int(v)))
-    _, k, v = max(found)
-    return {
-        "gap": float((lost.sum(axis=0) / seen.sum(axis=0)).max()),
-        "group": (cells.classes.tolist()[k], cells.environments.tolist()[v]),
-        "n_group": int(count[k, v]),
-        "group_accuracy": float(correct[k, v] / count[k, v]),
-        "class_accuracy": float(whole[k]),
-    }
-
-
-def _agreement(cells: Cells, codes: NDArray[np.intp]) -> float:
-    """Cramér's V of the environments and a column inside the classes, averaged over rows."""
-    total, weight = 0.0, 0
-    for k in range(len(cells.classes)):
-        rows = (cells.k == k) & (codes != MISSING)
-        table = np.zeros((len(cells.environments), codes.max() + 1))
-        np.add.at(table, (cells.e[rows], codes[rows]), 1)
-        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-        smaller = min(table.shape) - 1
-        if smaller < 1:
-            continue
-        expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
-        total += np.sqrt(np.sum((table - expected) ** 2 / expected) * rows.sum() / smaller)
-        weight += int(rows.sum())
-    return float(total / weight) if weight else 0.0
 
 
 def _corrected(examined: list[Candidate], level: float) -> list[Candidate]:

@@ -4,75 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.labels import MISSING, encode, is_missing
+from isrlearn.core.labels import MISSING, encode
+from isrlearn.estimators import TablePreparer
+from isrlearn.estimators.columns import LEFT_OUT, NUMBER, column_values
 
 #: Most values of a column that is a category, and share and number of rows of a frequent value.
 _MOST_VALUES, _SHARE, _FEWEST = 20, 0.01, 5
-#: Rows from which a column of distinct whole numbers looks like identifiers; rows looked at first.
-_ENOUGH, _FIRST = 20, 100
+#: Rows looked at first.
+_FIRST = 100
 
 
 @dataclass(frozen=True, eq=False)
 class TableColumn:
-    """One column of a table.
-
-    Examples
-    --------
-    >>> TableColumn.of("hospital", np.array(["A", "B", None] * 10)).values.tolist()
-    ['A', 'B']
-    """
+    """One column of a table that is of use."""
 
     name: str
+    features: NDArray[np.float64]  # (n, m): what a model sees of it
     numbers: NDArray[np.float64] | None  # (n,), NaN where missing; None for a category
-    values: NDArray  # names of frequent values, or of all of a few numbers
+    values: NDArray  # frequent values; none of a column of many numbers
     codes: NDArray[np.intp]  # (n,): position in `values`; -1 where rare or missing
-    reason: str = ""  #: Why the column is of no use.
-
-    @classmethod
-    def of(cls, name: str, given: Any) -> TableColumn:
-        """A column from the values of its rows."""
-        array = np.asarray(given)
-        known, n = ~is_missing(array), len(array)
-        numeric = array.dtype.kind in "iuf" or (
-            array.dtype.kind == "O" and all(_is_number(v) for v in array[known])
-        )
-        nothing = np.empty(0, dtype=str), np.full(n, MISSING)
-        if array.dtype.kind in "mM":
-            return cls(name, None, *nothing, "holds dates or times")
-        values = array.astype(np.float64) if numeric else array
-        if numeric:
-            known &= np.isfinite(values)
-            values = np.where(known, values, np.nan)
-        elif array.dtype.kind not in "biuf":
-            texts = array[known].astype(str)
-            values = np.full(n, None)
-            values[known] = texts
-        names, codes = encode(values)
-        names = names.astype(int) if numeric and (names == np.rint(names)).all() else names
-        reason = _reason(names, int(known.sum()), numeric)
-        if reason:
-            return cls(name, None, *nothing, reason)
-        numbers = values if numeric else None
-        if numeric and len(names) > _MOST_VALUES:
-            return cls(name, numbers, *nothing)
-        return cls(name, numbers, *_frequent(names, codes))
-
-    @cached_property
-    def features(self) -> NDArray[np.float64]:
-        """Standardised numbers with an indicator of missing ones, or an indicator per value."""
-        if self.numbers is None:
-            return (self.codes[:, None] == np.arange(len(self.values))).astype(float)
-        missing = np.isnan(self.numbers)
-        middle = np.median(self.numbers[~missing])
-        filled = np.where(missing, middle, self.numbers) - middle
-        columns = [filled / (filled.std() or 1.0), *[missing.astype(float)] * bool(missing.any())]
-        return np.column_stack(columns)
 
     def same_as(self, codes: NDArray[np.intp]) -> bool:
         """Whether the column and one of these codes say the same, one of them more finely.
@@ -100,6 +55,32 @@ class TableColumn:
         return bool((high[by_low][:-1] < low[by_low][1:]).all())
 
 
+def table_columns(table: Mapping[str, Any]) -> tuple[list[TableColumn], dict[str, str]]:
+    """Columns that `TablePreparer` finds to be of use, and those left out with the reason.
+
+    Examples
+    --------
+    >>> found, left_out = table_columns({"ward": ["A", "B", None] * 10, "day": ["2020-01-01"] * 30})
+    >>> found[0].values.tolist(), left_out
+    (['A', 'B'], {'day': 'one value'})
+    """
+    prepare = TablePreparer().fit(table)
+    X, origins = prepare.transform(table), np.array(prepare.origins_)
+    found = []
+    for column in prepare.columns_:
+        if column.use == LEFT_OUT:
+            continue
+        given, numeric = column_values(table[column.name]), column.use == NUMBER
+        names, codes = encode(given)
+        if numeric and len(names) > _MOST_VALUES:
+            names, codes = names[:0], np.full(len(given), MISSING)
+        elif numeric and (names == np.rint(names)).all():
+            names = names.astype(int)
+        numbers, features = given if numeric else None, X[:, origins == column.name]
+        found.append(TableColumn(column.name, features, numbers, *_frequent(names, codes)))
+    return found, {column.name: column.why for column in prepare.columns_ if column.use == LEFT_OUT}
+
+
 def columns_of(frame: Any) -> Iterator[tuple[str, Any]]:
     """Names and values of the columns of a data frame, a mapping of arrays, or an array."""
     if isinstance(frame, Mapping):
@@ -114,21 +95,6 @@ def columns_of(frame: Any) -> Iterator[tuple[str, Any]]:
                 f"got {type(frame).__name__}"
             )
         yield from ((f"f{i}", column) for i, column in enumerate(array.T))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
-
-
-def _reason(names: NDArray, n: int, numeric: bool) -> str:
-    """Why a column with these values in n rows is of no use; empty if it is."""
-    if len(names) < 2:
-        return "is constant" if len(names) else "has no values"
-    if numeric and n >= _ENOUGH and len(names) == n and (names == np.rint(names)).all():
-        return "holds a different whole number in every row, as identifiers do"
-    if not numeric and len(names) > n / 2:
-        return "holds text that hardly repeats"
-    return ""
 
 
 def _frequent(names: NDArray, codes: NDArray[np.intp]) -> tuple[NDArray, NDArray[np.intp]]:

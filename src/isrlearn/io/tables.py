@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from isrlearn.core.labels import encode, is_missing
+from isrlearn.core.labels import is_missing
 from isrlearn.engine.rows import Rows
 from isrlearn.estimators import TablePreparer
 from isrlearn.io._columns import check_numbers, chosen_features, required, suspects
@@ -28,7 +28,7 @@ from isrlearn.io._formats import (
 from isrlearn.io._parquet import open_parquet
 from isrlearn.io._text import open_text
 from isrlearn.io.errors import TableError, listed, reading, shown, suggestion
-from isrlearn.io.labels import as_numbers, is_float, looks_continuous
+from isrlearn.io.labels import as_numbers, looks_continuous
 
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": open_text,
@@ -217,7 +217,10 @@ def _prepared(
 
 
 def read_columns(
-    path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
 ) -> dict[str, NDArray]:
     r"""Every column of a table by its name: numbers, or text and None where a value is missing.
 
@@ -225,6 +228,8 @@ def read_columns(
     ----------
     path : path
         As for `read_table`. Columns of the index of a data frame are left out.
+    label : str, optional
+        A column that holds classes, which are text or integers.
     labels : path, optional
         Another table of the same rows, whose columns are added; by default that of an array.
 
@@ -237,25 +242,23 @@ def read_columns(
     source = open_table(path)
     found: dict[str, NDArray] = {}
     with reading(source.path):
-        for names in source.groups.values():
-            rows = source.read(names, [])[0]
-            check_expansion(source.path, math.prod(rows.shape) * rows.dtype.itemsize)
-            found |= dict(zip(names, np.asarray(rows[:]).T, strict=True))
-        others = [name for name in source.columns if name not in {*found, *source.index}]
-        single = source.read([], others)[1] if others else {}
-        found |= {name: _numbers(values) for name, values in single.items()}
+        every = [name for name in source.columns if name not in source.index]
+        classes, others = [n for n in every if n == label], [n for n in every if n != label]
+        if source.raw is not None:
+            X, names, texts, own = source.raw(others, classes, [])
+            found = dict(zip(names, X.T, strict=True)) | texts | own
+            found = {name: found[name] for name in every}
+        else:
+            for group in source.groups.values():
+                rows = source.read(group, [])[0]
+                check_expansion(source.path, math.prod(rows.shape) * rows.dtype.itemsize)
+                found |= dict(zip(group, np.asarray(rows[:]).T, strict=True))
+            single = [name for name in every if name not in found]
+            found |= source.read([], single)[1] if single else {}
     beside = [labels] if labels else [p for p in label_files(path) if p.is_file()][:1]
     for other in beside:
-        found |= read_columns(other)
+        found |= read_columns(other, label=label)
     return found
-
-
-def _numbers(values: NDArray) -> NDArray:
-    """Text as numbers if all of it is; NaN where a value is missing."""
-    names, codes = encode(values)
-    if names.dtype.kind != "U" or not all(map(is_float, names.tolist())):
-        return values
-    return np.append(names.astype(float), np.nan)[codes]
 
 
 def open_table(path: str | os.PathLike[str]) -> Source:
