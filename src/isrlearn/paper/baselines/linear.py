@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -112,10 +112,6 @@ class LinearBaseline(LinearModel):
         """Weights (d + 1, C), the intercept last, and the number of iterations."""
 
     @abstractmethod
-    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
-        """X, which may be sparse, and y as an array, checked."""
-
-    @abstractmethod
     def _encode(self, y: NDArray) -> tuple[NDArray, Loss]:
         """Targets as numbers (n, C), and the loss."""
 
@@ -167,7 +163,8 @@ class LinearBaseline(LinearModel):
         sample_weight: ArrayLike | None,
     ) -> Problem:
         """The user's samples, checked and encoded."""
-        features, labels = self._read(X, y)
+        read: dict[str, Any] = {"dtype": np.float64, "accept_sparse": "csr"}
+        features, labels = validate_data(self, X, y, y_numeric=is_regressor(self), **read)
         features = features.toarray() if issparse(features) else features
         codes = self._environment_codes(environments, len(labels))
         weight = None
@@ -211,12 +208,8 @@ class LinearClassifier(LinearScores, ClassifierMixin, LinearModel):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts."""
 
-    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
-        features, labels = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr")
-        check_classification_targets(labels)
-        return features, labels
-
     def _encode(self, y: NDArray) -> tuple[NDArray, Loss]:
+        check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         K = len(self.classes_)
         if K < 2:
@@ -254,9 +247,6 @@ class LinearRegressor(RegressorMixin, LinearModel):
         Weights of the features on their original scale.
     intercept_ : float
         Intercept."""
-
-    def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray]:
-        return validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", y_numeric=True)
 
     def _encode(self, y: NDArray) -> tuple[NDArray, Loss]:
         return y.astype(np.float64)[:, None], SQUARED
