@@ -53,10 +53,11 @@ def perceptron(n_inputs: int, seed: int) -> Any:
     return _seeded(build, seed)
 
 
-def word_average(n_outputs: int, seed: int, n_words: int) -> Any:
+def word_average(n_outputs: int, seed: int, n_words: int = 30_522) -> Any:
     """The mean of the word vectors, a hidden layer and a linear layer ``fc``.
 
-    The inputs are token, mask and segment ids (n, length, 3).
+    The inputs are token, mask and segment ids (n, length, 3); the default number of words is
+    BERT's.
     """
     import torch
     from torch import nn
@@ -111,8 +112,7 @@ def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, A
     if name == "small":
         if splits.train.X.ndim == 3:
             words = int(max(part.X[:, :, 0].max() for part in (splits.train, splits.test))) + 1
-            words = max(words, 30_522)  # those of BERT
-            return word_average(n_classes, seed, words), None, "fc"
+            return word_average(n_classes, seed, max(words, 30_522)), None, "fc"
         model = convolutional(n_classes, seed, side=side)
         return model, lambda paths: read_images(paths, side), "fc"
     if name == "bert":
