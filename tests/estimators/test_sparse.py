@@ -41,7 +41,8 @@ EVERY = [
     kind(**settings)
     for module in (estimators, baselines)
     for name in module.__all__
-    if inspect.isclass(kind := getattr(module, name)) and hasattr(kind, "fit")
+    if inspect.isclass(kind := getattr(module, name))
+    and "environments" in inspect.signature(getattr(kind, "fit", len)).parameters
     for settings in SETTINGS.get(name, [{"max_iter": 50, "random_state": 0}])
 ]
 

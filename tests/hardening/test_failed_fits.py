@@ -24,7 +24,8 @@ EVERY = [
     kind(**QUICK.get(name, {"max_iter": 20} if module is baselines else {}))
     for module in (estimators, baselines)
     for name in module.__all__
-    if inspect.isclass(kind := getattr(module, name)) and hasattr(kind, "fit")
+    if inspect.isclass(kind := getattr(module, name))
+    and "environments" in inspect.signature(getattr(kind, "fit", len)).parameters
 ]
 
 
