@@ -189,6 +189,7 @@ MADE = {
     "partial-labels": partial_labels,
     "rank": lambda: counts("rank", "rank_accuracy"),
     "regimes": regimes,
+    "regression-unseen": lambda: counts("regression-unseen", "regression"),
     "scan": lambda: counts("scan", "scan"),
     "search-speed": lambda: by_script("search-speed", "search_speed"),
     "theory": theory,

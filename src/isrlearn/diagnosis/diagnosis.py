@@ -127,7 +127,7 @@ class Diagnosis:
         found = self.comparison.models[self.comparison.name if helps else self.comparison.best]
         settings = dict(found.settings)
         if settings.pop("scale") == 1:
-            settings["n_spurious"] = 0
+            settings |= {"n_spurious": 0} | ({"compare": "auto"} if "compare" in settings else {})
         default = {name: p.default for name, p in signature(kind).parameters.items()}
         changed = {name: v for name, v in settings.items() if v != default[name]}
         return Recommendation(answer, kind.__name__, changed)

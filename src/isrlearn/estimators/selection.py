@@ -65,8 +65,9 @@ def comparisons(value: Any, n_spurious: Any, variant: str) -> list:
     """Candidates for what a regression compares; by default all that the other settings allow."""
     if value is not None:
         return candidates("compare", value)
-    published = variant == "paper" or "permutation" in candidates("n_spurious", n_spurious)
-    return ["means"] if published else ["means", "given-target"]
+    tried = candidates("n_spurious", n_spurious)
+    one = variant == "paper" or "permutation" in tried or tried == [0]
+    return ["means"] if one else ["means", "given-target"]
 
 
 def default_selection(cells: Cells, cv: Any, validation: Any) -> str:

@@ -126,7 +126,8 @@ def _trade_off(
     scales = sorted({*_scales(estimator, pairs, len(counts)), own[1]})
     tried = [(r, s) for r in counts if r for s in scales if s < 1]
     predicted: dict[Setting, list[NDArray]] = {s: [] for s in (_NOTHING, *tried, own)}
-    failed = set()
+    failed, compared = set(), getattr(estimator, "compared_", "nothing")
+    same = {} if compared == "nothing" else {"compare": compared}
     for part, held_out in pairs:
         model = refit(estimator, part) if train is None else estimator
         plain = refit(estimator, part if train is None else train, n_spurious=0)
@@ -135,7 +136,9 @@ def _trade_off(
             try:
                 # "auto" may find another number of directions in each fold.
                 number = int(model.n_spurious_) if r == own[0] else r
-                found = known.get((r, s)) or refit(estimator, part, n_spurious=number, scale=s)
+                found = known.get((r, s)) or refit(
+                    estimator, part, n_spurious=number, scale=s, **same
+                )
             except (ValueError, np.linalg.LinAlgError):
                 failed.add(r)  # these environments cannot show so many directions
             else:
