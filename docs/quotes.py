@@ -51,6 +51,18 @@ def diagnosed() -> Numbers:
     return [right, len(rows), sum(row["found"] == "no difference" for row in rows)]
 
 
+def unseen(data: str, *models: str) -> Numbers:
+    """Error of regressions in environments left out: mean over seeds, then over environments."""
+    found = []
+    for model in models:
+        errors: dict[str, Numbers] = {}
+        for row in read("regression-unseen/results.csv"):
+            if (row["data"], row["model"]) == (data, model):
+                errors.setdefault(row["environment"], []).append(float(row["rmse"]))
+        found.append(mean(map(mean, errors.values())))
+    return found
+
+
 def missing_groups() -> Numbers:
     """Draws with a missing group whose prediction is right, and their worst group without, with."""
     rows = [row for row in read("diagnosis/results.csv") if "missing" in row["data"]]
