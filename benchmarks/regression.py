@@ -201,11 +201,13 @@ def main() -> None:
     rows = [row for found in run(delayed(errors)(*task) for task in tasks) for row in found]
     notes = [
         f"Made by `python benchmarks/regression.py --seeds {options.seeds}`.",
-        "Each number is the mean over environments; ± is the standard error over environments of "
-        "the paired difference, of which a seed is a part. *Removes*: share of fits that remove "
-        'anything. *Published* is `compare="means"`, *given target* `compare="given-target"`, '
-        "both with the tested number of dimensions. Environments of fewer than ten rows are left "
-        "out. Units of errors in brackets.",
+        f"Means over {options.seeds} seeds (one run where a table has at most {MOST_ROWS:,} rows), "
+        "then over environments; ± is the standard error over environments of the paired "
+        "difference. *Removes*: share of fits that remove anything. *Published* is "
+        '`compare="means"`, *given target* `compare="given-target"`, both with the tested '
+        "number of dimensions and the penalty of *ridge*. Environments of fewer than ten rows are "
+        "left out. Units of errors are in brackets. The last five are generated: a *follower* of "
+        "the target has an offset in each environment, a *turncoat* also changes its sign.",
     ]
     page = markdown("Regression in environments left out", notes, tables(rows))
     text = io.StringIO()
