@@ -9,6 +9,7 @@ from isrlearn import ISRRegressor, ISRRegressorCV
 from isrlearn.core import Moments, given_target, mean_rank, principal_angles, regression_subspace
 from isrlearn.engine import cell_moments
 from isrlearn.estimators.held_out import beyond_doubt, held_out_errors
+from isrlearn.io import load, save
 
 
 def population(gains, offsets, shifts, d=5, seed=0):
@@ -206,6 +207,16 @@ def test_what_the_search_leaves_out_depends_on_what_is_given(continuous):
     assert ISRRegressorCV(**grid).fit(X, y, e).selection_ == "leave-one-environment-out"
     paper = ISRRegressorCV(**grid, variant="paper").fit(X, y, e)
     assert {point["compare"] for point in paper.cv_results_["params"]} == {"means"}
+
+
+def test_a_model_file_keeps_the_errors(continuous, tmp_path):
+    X, y, e = continuous
+    reg = ISRRegressor().fit(X, y, environments=e)
+    save(reg, tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    assert again.compared_ == reg.compared_
+    for how, values in reg.held_out_.items():
+        np.testing.assert_array_equal(again.held_out_[how], values)
 
 
 def test_many_environments_are_left_out_in_twenty_folds():

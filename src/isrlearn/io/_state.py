@@ -107,7 +107,12 @@ def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
     if isinstance(value, tuple):
         return {"tuple": _encoded(list(value), name, arrays)}
     if isinstance(value, dict):
-        return {"pairs": [[_encoded(x, name, arrays) for x in pair] for pair in value.items()]}
+        return {
+            "pairs": [
+                [_encoded(x, f"{name}.{i}", arrays) for x in pair]
+                for i, pair in enumerate(value.items())
+            ]
+        }
     if isinstance(value, np.ndarray):
         return _encoded_array(value, name, arrays)
     kind = type(value).__name__
