@@ -72,6 +72,23 @@ def unseen_gap(data: str) -> Numbers:
     return [mean(gap) / (stdev(gap) / len(gap) ** 0.5)]
 
 
+def scanned() -> Numbers:
+    """Tables in most draws of which the shortcut is first, of those whose columns carry it."""
+    tables: dict[str, list[dict[str, str]]] = {}
+    for row in read("scan/results.csv"):
+        if row["kind"] != "null":
+            tables.setdefault(row["data"], []).append(row)
+    carried = [t for t in tables.values() if mean(float(row["carried"]) for row in t) >= 0.5]
+    first = [mean(row["first"] == "shortcut" for row in rows) > 0.5 for rows in carried]
+    return [sum(first), len(first)]
+
+
+def scanned_nulls() -> Numbers:
+    """Draws of the nulls in which nothing is found, and all of them."""
+    found = [row["found"] for row in read("scan/results.csv") if row["kind"] == "null"]
+    return [found.count("0"), len(found)]
+
+
 def missing_groups() -> Numbers:
     """Draws with a missing group whose prediction is right, and their worst group without, with."""
     rows = [row for row in read("diagnosis/results.csv") if "missing" in row["data"]]

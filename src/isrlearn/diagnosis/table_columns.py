@@ -77,6 +77,8 @@ def table_columns(table: Mapping[str, Any]) -> tuple[list[TableColumn], dict[str
         elif numeric and (names == np.rint(names)).all():
             names = names.astype(int)
         numbers, features = given if numeric else None, X[:, origins == column.name]
+        if numeric:  # principal components would follow the units
+            features[:, 0] = (features[:, 0] - features[:, 0].mean()) / (features[:, 0].std() or 1)
         found.append(TableColumn(column.name, features, numbers, *_frequent(names, codes)))
     return found, {column.name: column.why for column in prepare.columns_ if column.use == LEFT_OUT}
 
