@@ -107,7 +107,7 @@ def test_later_tables_are_prepared_like_the_first(isr, model, messy, tmp_path):
     code, out, _ = isr("inspect", path)
     assert code == 0
     assert "its name is that of an id" in out
-    assert "Columns by their share" in out
+    assert "Share of each column" in out
 
 
 def test_the_columns_that_are_removed_are_named(isr, messy, tmp_path):

@@ -141,14 +141,14 @@ def column_table(title: str, rows: Iterable[Sequence[str]]) -> Table:
 
 def share_table(shares: Any) -> list[RenderableType]:
     """Columns that carry what is removed and that the head uses; none unless all is sound."""
-    kinds = {"removed": "removed directions", "before": "head before", "after": "head after"}
+    kinds = {"removed": "removed directions", "before": "predictions before", "after": "after"}
     rows = []
     for share in shares if isinstance(shares, list) else []:
         values = [share.get(kind) for kind in kinds] if isinstance(share, dict) else [""]
         if not all(value is None or isinstance(value, int | float) for value in values):
             return []
         rows.append([share.get("name"), *("" if v is None else f"{v:.1%}" for v in values)])
-    title = "Columns by their share of squared loadings (standardised)"
+    title = "Share of each column in the removed directions, and alone in the predictions"
     return [table(title, ["column", *kinds.values()], rows)] if rows else []
 
 

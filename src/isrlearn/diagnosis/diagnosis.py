@@ -110,7 +110,7 @@ class Diagnosis:
     n_compared: int = 0  #: Rows that the models were compared on.
     #: Score of ISR and of the best alternative in environments that were left out in turn.
     unseen: dict[str, float] | None = None
-    #: Columns that carry the shifts of the means, and those a head relies on; None without names.
+    #: Columns that carry the shifts of the means, and those predictions follow; None without names.
     columns: tuple[ColumnShare, ...] | None = None
 
     @property

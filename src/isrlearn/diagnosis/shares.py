@@ -1,4 +1,4 @@
-"""Which columns carry the removed directions, and which the head relies on."""
+"""Which columns carry the removed directions, and which the predictions follow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,10 +22,13 @@ _MOST, _LEAST = 5, 0.005
 
 @dataclass(frozen=True)
 class ColumnShare:
-    """Shares of one column in what a model removes, and in its head; those of all columns add to 1.
+    """Shares of one column in what a model removes, and in its predictions.
 
-    A share is the squared loading of the standardised column, summed over the columns that it was
-    encoded as. The removed directions are taken as one subspace: its basis does not matter.
+    The share of the removed directions is the squared loading of the standardised column, summed
+    over what it was encoded as; those of all columns add to 1. The share of the predictions is what
+    the column alone explains of their variance (R²), so that it does not depend on how coefficients
+    are divided among columns that say the same; these do not add to 1. Predictions are
+    probabilities, where a head has them.
 
     Examples
     --------
@@ -34,8 +38,8 @@ class ColumnShare:
 
     name: str
     removed: float  #: Share of the removed directions; 0 if nothing is removed.
-    before: float | None  #: Share of the coefficients of the same head if nothing is removed.
-    after: float  #: Share of the coefficients of the head.
+    before: float | None  #: Share of the predictions of the same head if nothing is removed.
+    after: float  #: Share of the predictions.
 
 
 def column_shares(
@@ -47,7 +51,7 @@ def column_shares(
     ----------
     estimator : fitted ISRClassifier or ISRRegressor
     X : array or sparse array of shape (n, d)
-        Rows, for the standard deviations of the columns.
+        Rows that are scored.
     names : sequence of str
         For each feature, the column it comes from: features of one column count together.
     plain : fitted estimator, optional
@@ -70,8 +74,9 @@ def column_shares(
     unit = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
     # What shifts, in standardised units, as one orthonormal basis.
     removed = np.linalg.qr(estimator.eraser_.basis * unit[:, None])[0].T
-    gone, now = _shares(removed, place), _shares(np.atleast_2d(estimator.coef_) * spread, place)
-    before = None if plain is None else _shares(np.atleast_2d(plain.coef_) * spread, place)
+    gone = np.bincount(place, np.sum(removed**2, axis=0)) / max(1, len(removed))
+    now = _explained(estimator, X, place)
+    before = None if plain is None else _explained(plain, X, place)
     known = [each for each in (gone, before, now) if each is not None]
     top = {i for each in known for i in np.argsort(-each)[:_MOST].tolist() if each[i]}
     table = [
@@ -84,10 +89,24 @@ def column_shares(
     return tuple(sorted(table, key=lambda share: (-share.removed, -share.after)))
 
 
-def _shares(loadings: NDArray, place: NDArray) -> NDArray:
-    """Share of each column in the sum of squares (m, d)."""
-    found = np.bincount(place, np.sum(loadings**2, axis=0))
-    return found / (found.sum() or 1.0)
+def _explained(estimator: Any, X: Any, place: NDArray) -> NDArray:
+    """Share of the variance of an estimator's predictions that each column alone explains."""
+    # Probabilities where there are any: a few rows with extreme logits would decide otherwise.
+    ways = (getattr(estimator, name, None) for name in ("predict_proba", "decision_function"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of rows without the names of their columns
+        score = next(filter(None, ways), estimator.predict)(X)
+    score = (score - score.mean(axis=0)).reshape(len(score), -1)
+    total, n = np.sum(score**2), len(score)
+    found = np.zeros(place.max() + 1)
+    order = np.argsort(place, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
+        block = X[:, own].toarray() if issparse(X) else np.asarray(X[:, own], dtype=float)
+        mean = block.mean(axis=0)
+        cross = block.T @ score  # the mean of the block drops out: scores are centred
+        gram = block.T @ block - n * np.outer(mean, mean)
+        found[place[own[0]]] = np.sum(cross * (np.linalg.pinv(gram, hermitian=True) @ cross))
+    return np.clip(found / (total or 1.0), 0, 1)
 
 
 def fitted_shares(estimator: Any, rows: Any, names: Sequence[str]) -> tuple[ColumnShare, ...]:
@@ -122,9 +141,9 @@ def said(shares: Iterable[ColumnShare]) -> str:
     else:
         text = "Nothing is removed. "
     if any(share.before for share in shares):
-        text += f"Without removal the head relies on {_listed(shares, 'before')}; "
-        return f"{text}with it, on {_listed(shares, 'after')}."
-    return f"{text}The head relies on {_listed(shares, 'after')}."
+        text += f"Without removal predictions follow {_listed(shares, 'before')}; "
+        return f"{text}with it, {_listed(shares, 'after')}."
+    return f"{text}Predictions follow {_listed(shares, 'after')}."
 
 
 def _listed(shares: list[ColumnShare], kind: str) -> str:

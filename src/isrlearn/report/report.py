@@ -58,8 +58,8 @@ class Report:
     diagnosis : Diagnosis or str
         The diagnosis of the training rows, or the reason why there is none.
     columns : tuple of ColumnShare
-        Columns that carry the removed directions, and those that the head relies on; empty if the
-        columns have no names.
+        Columns that carry the removed directions, and those that the predictions follow; empty if
+        the columns have no names.
     sources : dict of str
         Where things came from: "train", "label", "environment", "scored", "command", ...
 
