@@ -180,7 +180,7 @@ def test_paper_variant_is_the_published_algorithm(ternary, form):
 def test_logistic_head_is_scikit_learns_on_the_coordinates(ternary):
     X, y, _ = ternary
     for C in (0.01, 1.0):
-        clf = fit(ternary, C=C)
+        clf = fit(ternary, C=C, weights=None)
         Z = head_coordinates(clf.moments_, clf.eraser_)(X)
         reference = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(Z, y)
         np.testing.assert_allclose(clf.predict_proba(X), reference.predict_proba(Z), atol=1e-5)
@@ -188,7 +188,7 @@ def test_logistic_head_is_scikit_learns_on_the_coordinates(ternary):
 
 def test_unpenalised_logistic_head_is_scikit_learns_on_transformed_rows(binary):
     X, y, e = binary
-    clf = fit(binary, C=1e10)
+    clf = fit(binary, C=1e10, weights=None)
     isr = ISRTransformer(output="invariant").fit(X, y, environments=e)
     reference = LogisticRegression(C=1e10, tol=1e-10, max_iter=10_000).fit(isr.transform(X), y)
     np.testing.assert_allclose(
@@ -199,7 +199,7 @@ def test_unpenalised_logistic_head_is_scikit_learns_on_transformed_rows(binary):
 @pytest.mark.parametrize("form", [{"variant": "pooled"}, {"variant": "paper"}], ids=str)
 def test_lda_head_is_scikit_learns_on_invariant_coordinates(binary, form):
     X, y, e = binary
-    clf = fit(binary, n_spurious=2, head="lda", C=np.inf, **form)
+    clf = fit(binary, n_spurious=2, head="lda", C=np.inf, weights=None, **form)
     isr = ISRTransformer(n_spurious=2, output="invariant", **form).fit(X, y, environments=e)
     Z = isr.transform(X)
     n, prior = len(y), np.log(np.mean(y == 1) / np.mean(y == 0))
@@ -212,7 +212,7 @@ def test_lda_head_is_scikit_learns_on_invariant_coordinates(binary, form):
 def test_given_estimator_is_cloned_and_fitted_on_the_coordinates(ternary):
     X, y, _ = ternary
     head = RidgeClassifier(alpha=3.0)
-    clf = fit(ternary, head=head)
+    clf = fit(ternary, head=head, weights=None)
     assert not hasattr(head, "coef_")
     Z = head_coordinates(clf.moments_, clf.eraser_)(X)
     reference = clone(head).fit(Z, y)
@@ -222,7 +222,7 @@ def test_given_estimator_is_cloned_and_fitted_on_the_coordinates(ternary):
 @pytest.mark.parametrize("C", [0.01, 1.0])
 def test_penalty_of_the_lda_head_is_that_of_the_formula(ternary, C):
     X, y, _ = ternary
-    clf = fit(ternary, head="lda", C=C)
+    clf = fit(ternary, head="lda", C=C, weights=None)
     Z = head_coordinates(clf.moments_, clf.eraser_)(X)
     mean = np.array([Z[y == k].mean(axis=0) for k in clf.classes_])
     D = Z - mean[np.searchsorted(clf.classes_, y)]
@@ -231,7 +231,7 @@ def test_penalty_of_the_lda_head_is_that_of_the_formula(ternary, C):
     expected = Z @ coef.T - 0.5 * np.sum(coef * mean, axis=1) + np.log(prior)
     found = clf.decision_function(X)
     np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-7)
-    free = fit(ternary, head="lda", C=np.inf).decision_function(X)
+    free = fit(ternary, head="lda", C=np.inf, weights=None).decision_function(X)
     assert np.abs(found - free).max() > 1e-4
 
 
@@ -280,10 +280,10 @@ def test_group_weight_is_the_papers_reweighting(binary):
     # No penalty: it would be one of coordinates that depend on sample weights.
     plain = {"n_spurious": 0, "head": "lda", "C": np.inf}
     a = fit(binary, weights="group", **plain)
-    b = ISRClassifier(**plain).fit(X, y, environments=e, sample_weight=w)
+    b = ISRClassifier(**plain, weights=None).fit(X, y, environments=e, sample_weight=w)
     np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-9)
     np.testing.assert_allclose(a.intercept_, b.intercept_, atol=1e-9)
-    assert np.abs(a.intercept_ - fit(binary, **plain).intercept_) > 0.01
+    assert np.abs(a.intercept_ - fit(binary, **plain, weights=None).intercept_) > 0.01
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_group_weight_is_the_papers_reweighting(binary):
 )
 def test_weights_reach_the_head_and_not_the_subspace(binary, parameters, weight):
     X, y, e = binary
-    plain, weighted = fit(binary), fit(binary, **parameters)
+    plain, weighted = fit(binary, weights=None), fit(binary, **parameters)
     np.testing.assert_array_equal(weighted.spurious_basis_, plain.spurious_basis_)
     Z = head_coordinates(plain.moments_, plain.eraser_)(X)
     reference = LogisticRegression(tol=1e-10, max_iter=10_000)
@@ -334,6 +334,50 @@ def test_weights_reach_the_closed_form_head(ternary, parameters):
     np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1], atol=1e-7)
 
 
+@pytest.mark.parametrize("head", ["logistic", "lda", RidgeClassifier()], ids=str)
+def test_groups_are_weighed_by_default(binary, head):
+    X, y, e = binary
+    default = ISRClassifier(head=head).fit(X, y, environments=e)
+    np.testing.assert_array_equal(default.coef_, fit(binary, head=head, weights="group").coef_)
+    published = ISRClassifier(head=head, variant="paper").fit(X, y, environments=e)
+    plain = fit(binary, head=head, variant="paper", weights=None)
+    np.testing.assert_array_equal(published.coef_, plain.coef_)
+
+
+def test_subsamples_have_equally_many_rows_of_every_group():
+    k, e = np.repeat([0, 0, 1, 1], [500, 8, 300, 40]), np.repeat([0, 1, 0, 1], [500, 8, 300, 40])
+    X = np.random.default_rng(0).normal(size=(len(k), 2))
+    sample = heads.Sample(X, Cells.of(k, e))
+    parts = sample.subsamples()
+    assert len(parts) == 10
+    for part in parts:
+        assert part.cells.count().tolist() == [[8, 8], [8, 8]]
+        assert part.weight.tolist() == [1.0] * 32
+    assert len({part.X.tobytes() for part in parts}) == 10
+    # A class that was seen in one environment has as much weight as one that was seen in two.
+    parts = sample.rows(np.flatnonzero((k == 0) | (e == 0))).subsamples()
+    by_class = [np.bincount(part.cells.k, part.weight) for part in parts]
+    np.testing.assert_allclose(by_class, 12.0)
+    # A class of which no environment is known is one group, and unknown rows of others are left.
+    names = np.where(np.arange(len(k)) % 2, e.astype(object), None)
+    names[k == 1] = None
+    (part, *_) = heads.Sample(X, Cells.of(k, names)).subsamples()
+    assert np.bincount(part.cells.k).tolist() == [9, 5]
+
+
+def test_a_subsampled_head_is_the_average_of_heads(binary):
+    X, y, e = binary
+    free = {"n_spurious": 0, "head": "lda", "C": np.inf, "n_components": None}
+    clf = fit(binary, weights="subsample", **free)
+    parts = heads.Sample(X, Cells.of(y, e)).subsamples()
+    rest = [ISRClassifier(**free, weights=None) for _ in parts]
+    for part, own in zip(parts, rest, strict=True):
+        own.fit(part.X, part.cells.k, environments=part.cells.e, sample_weight=part.weight)
+    np.testing.assert_allclose(clf.coef_, np.mean([own.coef_ for own in rest], axis=0), atol=1e-8)
+    mean = np.mean([own.intercept_ for own in rest], axis=0)
+    np.testing.assert_allclose(clf.intercept_, mean, atol=1e-8)
+
+
 def test_heads_that_take_no_weights_say_so(binary):
     class Unweighted(RidgeClassifier):
         def fit(self, X, y):
@@ -354,8 +398,9 @@ def test_unlabelled_rows_train_the_head_only(binary, missing, head):
     some = np.arange(len(y)) % 3 == 0
     partly = e.astype(object)
     partly[some] = missing
-    clf = fit((X, y, partly), n_spurious=2, head=head)
-    labelled = fit((X[~some], y[~some], e[~some]), n_spurious=2, head=head)
+    how = {"n_spurious": 2, "head": head, "weights": None}
+    clf = fit((X, y, partly), **how)
+    labelled = fit((X[~some], y[~some], e[~some]), **how)
     assert clf.moments_.count.sum() == np.sum(~some)
     assert clf.moments_.total[0] == len(y)
     np.testing.assert_allclose(clf.spurious_basis_, labelled.spurious_basis_, atol=1e-10)
@@ -624,7 +669,7 @@ def test_few_rows_are_enough_to_fit(few, head, form):
 
 def test_one_environment_removes_nothing_on_request(binary):
     X, y, _ = binary
-    clf = ISRClassifier(missing_environments="single").fit(X, y)
+    clf = ISRClassifier(missing_environments="single", weights=None).fit(X, y)
     assert clf.n_spurious_ == 0
     assert clf.spurious_basis_.shape == (5, 0)
     assert clf.rank_test_ is None
@@ -804,7 +849,7 @@ def test_separable_classes_are_separated(dtype, C):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4)).astype(dtype)
     y, e = (X[:, 0] > 0).astype(int), np.arange(60) % 2
-    found = ISRClassifier(C=C, n_spurious=0).fit(X, y, environments=e)
+    found = ISRClassifier(C=C, n_spurious=0, weights=None).fit(X, y, environments=e)
     assert np.isfinite(found.coef_).all()
     assert found.score(X, y) == 1.0
 

@@ -108,10 +108,6 @@ class Cells:
         slots = self.k[known] * E + self.e[known]
         return np.bincount(slots, minlength=K * E).reshape(K, E)
 
-    def weights(self, inside: NDArray, outside: NDArray) -> NDArray[np.float64]:
-        """Weight of each row: its cell's (K, E); its class's (K,) if its environment is unknown."""
-        return np.where(self.e == MISSING, outside[self.k], inside[self.k, self.e])
-
 
 def union(a: NDArray, b: NDArray) -> NDArray:
     """Sorted names that occur in either array."""

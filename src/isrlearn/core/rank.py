@@ -130,7 +130,7 @@ def cell_covariances(
     if moments.scatter is None or moments.pooled:
         covariance = axes.T @ (moments.within() / max(moments.dof, 1.0)) @ axes
         return np.broadcast_to(covariance, (*moments.count[picked].shape, *covariance.shape))
-    dof = moments.cell_dof[picked][..., None, None]
+    dof = np.maximum(moments.count[picked] - moments.ddof, 0.0)[..., None, None]
     S = np.where(dof > 0, axes.T @ moments.scatter[picked] @ axes, 0.0)
     whole = S.sum(axis=1, keepdims=True) / np.maximum(dof.sum(axis=1, keepdims=True), 1.0)
     return np.where(dof >= 2, S / np.maximum(dof, 1.0), whole)

@@ -104,7 +104,7 @@ def equalised(moments: Moments, factor: NDArray) -> Moments:
     >>> np.allclose(shifts[0], shifts[1])
     True
     """
-    dof = moments.cell_dof.sum(axis=1)
+    dof = np.maximum(moments.count - moments.ddof, 0.0).sum(axis=1)
     if moments.scatter is None or moments.pooled or np.count_nonzero(dof) < 2:
         return moments
     squares = np.einsum("keij,ij->k", moments.scatter, factor @ factor.T)

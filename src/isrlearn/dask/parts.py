@@ -147,8 +147,8 @@ class DaskSample(Sample):
 
         loss: Any = SimpleNamespace(loss_and_gradient=summed)
         tol = 1e-6 if self.X.dtype == np.float32 else 1e-9
-        p, start = coordinates.linear.shape[-1], problem.start
-        return minimise(loss, p, count, problem.penalty, scatter, start, tol)
+        p, penalty, start = coordinates.linear.shape[-1], problem.penalty, problem.start
+        return minimise(loss, p, count, penalty, scatter, start, tol)
 
 
 def _group_sum(parts: list[Any], labels: list[Sample], of_sample: Any) -> Any:

@@ -183,7 +183,7 @@ def fit_logistic(
     start : LogisticFit, optional
         Where to begin, for example a fit with another penalty.
     tol : float, optional
-        Length of the last step, in unit curvature; default: 1e-6 for float32 rows, else 1e-9.
+        Length of the last step, in unit curvature; default: 1e-6 for float32 rows, else 1e-10.
     max_passes : int, default=1000
 
     Examples
@@ -206,7 +206,7 @@ def fit_logistic(
     if not penalty >= 0:
         raise ValueError(f"penalty must not be negative; got {penalty}")
     count = np.bincount(codes, w, n_classes).astype(float)
-    tol = tol or (1e-6 if X.dtype == np.float32 else 1e-9)
+    tol = tol or (1e-6 if X.dtype == np.float32 else 1e-10)
     p = X.shape[1] if coordinates is None else coordinates.linear.shape[-1]
     whitened = coordinates is not None and coordinates.linear.ndim == 2
     known: Any = None

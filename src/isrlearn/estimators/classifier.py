@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import has_fit_parameter
 
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
@@ -54,11 +55,13 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Inverse L2 penalty of the head, on whitened (or, with few rows per feature, standardised)
         features.
-    weights : {"class", "group"}, dict or None, default=None
+    weights : {"auto", "class", "group", "subsample"}, dict or None, default="auto"
         Weights of the rows for the head: "class" gives every class the same total weight, "group"
         every class in every environment (the paper's reweighting; classes still have the same
         total weight where cells are missing or environments unknown), a dict gives each class
-        its weight.
+        its weight. "subsample" averages ten heads, each fitted on as many rows of every group as
+        the smallest group has: for groups of a few rows. "auto" is "group"; with
+        ``variant="paper"``, or a head that takes no weights, it is None.
     missing_environments : {"raise", "single"}, default="raise"
         What to do when `fit` gets no environments: raise an error, or treat all rows as one
         environment and remove nothing.
@@ -114,7 +117,7 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         variant: str = "pooled",
         head: Any = "logistic",
         C: float = 1.0,
-        weights: Any = None,
+        weights: Any = "auto",
         missing_environments: str = "raise",
     ) -> None:
         self.method = method
@@ -167,8 +170,12 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
             self,
             method=[m for m in METHODS if METHODS[m].uses_classes],
             head=[name for name in HEADS if HEADS[name].task == "classification"],
-            weights=(None, "class", "group"),
+            weights=("auto", "class", "group", "subsample", None),
         )
+        weights, head = self.weights, self.head
+        if isinstance(weights, str) and weights == "auto":
+            able = isinstance(head, str) or has_fit_parameter(head, "sample_weight")
+            weights = "group" if able and self.variant == "pooled" else None
         return Settings(
             self.method,
             self.n_spurious,
@@ -178,5 +185,5 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
             self.variant,
             self.head,
             1.0 / self.C,
-            self.weights,
+            weights,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from isrlearn.estimators.classifier import ISRClassifier
 from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.estimators.regressor import ISRRegressor
-from isrlearn.estimators.search import Search
+from isrlearn.estimators.search import Search, Split
+from isrlearn.estimators.threshold import worst_group_shift
 
 
 def _best_has(name: str) -> Any:
@@ -34,16 +38,21 @@ class ISRClassifierCV(ClassifierMixin, Search):
     ----------
     method : str or list, default="mean"
     n_spurious : int, "auto" or list, optional
-        By default the tested number, and 1, 2, 3, 5, 8 as far as the environments allow.
-    scale : float or list, default=(0.0, 0.25, 0.5, 1.0)
+        By default the tested number, and 1, 2, 4, 8 as far as the environments allow.
+    scale : float or list, default=(0.0, 0.5, 1.0)
         1 removes nothing: the plain head is one of the candidates.
     C : float or list, default=(0.001, 0.01, 0.1, 1.0)
         Inverse penalty of the named heads. The features are whitened: a C far below 1 still
         leaves the coefficients nearly free.
     head : str, estimator, (coef, intercept) or list, default="logistic"
         Estimators and pairs are tried once, without C.
-    weights : str, dict, None or list, default=(None, "class", "group")
-        Weights of the rows for the head.
+    weights : str, dict, None or list, default="auto"
+        Weights of the rows for the head. "auto" tries None, "class" and "group" and, if a class
+        has fewer than 50 rows in some environment, "subsample".
+    threshold : {"auto", "worst-group", None}, default="auto"
+        "worst-group" adds to the intercepts what makes the worst group of the held-out rows do
+        best: the smallest change within half a standard error of the best. "auto" does so if
+        settings are selected by the worst group and no cell is missing.
     n_components, variant, level, missing_environments
         As in `ISRClassifier`.
     selection : str, default="worst-group"
@@ -52,8 +61,11 @@ class ISRClassifierCV(ClassifierMixin, Search):
         environment when it is held out and the others train (three are needed). Where a class was
         never seen in an environment, "worst-group" also leaves out whole cells in turn, and the
         lower score counts; if no cell can be spared, only settings that remove everything found
-        and give classes equal weight are compared. Ties go to the setting that removes least, then
-        to the one that weights rows least, then to the smallest C, then to the first.
+        and give classes equal weight are compared. Groups of a few rows are shrunk to the accuracy
+        of their class, and to remove what a test finds, give classes equal weight and penalise
+        with C = 1 is the choice unless another one is better by half a standard error. Ties go to
+        the setting that removes least, then to the one that weights rows least, then to the
+        smallest C, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".
@@ -84,6 +96,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
         Number of splits.
     selection_ : str
         The selection rule.
+    threshold_ : ndarray of shape (1,) or (n_classes,)
+        What was added to the intercepts of `best_estimator_`.
     classes_, coef_, intercept_ : ndarray
         Of the best estimator.
     n_features_in_ : int
@@ -109,10 +123,11 @@ class ISRClassifierCV(ClassifierMixin, Search):
         method: Any = "mean",
         *,
         n_spurious: Any = None,
-        scale: Any = (0.0, 0.25, 0.5, 1.0),
+        scale: Any = (0.0, 0.5, 1.0),
         C: Any = (0.001, 0.01, 0.1, 1.0),
         head: Any = "logistic",
-        weights: Any = (None, "class", "group"),
+        weights: Any = "auto",
+        threshold: str | None = "auto",
         n_components: int | float | str | None = "auto",
         variant: str = "pooled",
         level: float = 0.01,
@@ -129,6 +144,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
         self.C = C
         self.head = head
         self.weights = weights
+        self.threshold = threshold
         self.n_components = n_components
         self.variant = variant
         self.level = level
@@ -167,6 +183,25 @@ class ISRClassifierCV(ClassifierMixin, Search):
         codes = (outputs[:, 0] > 0).astype(int) if two else outputs.argmax(axis=1)
         hits = classes[codes] == held_out.cells.classes[held_out.cells.k]
         return hits.astype(float)
+
+    def _choose_threshold(
+        self, splits: Sequence[Split], settings: Settings, *, reliable: bool
+    ) -> None:
+        """Add to the intercepts of the best estimator what the worst group gains by."""
+        self.threshold_ = np.zeros(len(self.intercept_))
+        names = splits[0][1].cells.classes
+        whole = all(np.array_equal(train.cells.classes, names) for train, _ in splits)
+        if self.threshold is None or not whole or (self.threshold == "auto" and not reliable):
+            return
+        scores, parts = [], []
+        for train, held_out in splits:
+            fitted: Any = Fitter(train, [settings], clip=True).fit(settings)
+            scores.append(held_out.X @ fitted.coef.T + fitted.intercept)
+            parts.append(held_out.cells)
+        k, e = (np.concatenate([getattr(cells, name) for cells in parts]) for name in "ke")
+        self.threshold_ = worst_group_shift(np.vstack(scores), replace(parts[0], k=k, e=e))
+        best = self.best_estimator_
+        best.intercept_ = best.intercept_ + self.threshold_
 
 
 class ISRRegressorCV(RegressorMixin, Search):

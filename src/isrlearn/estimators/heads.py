@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
 from isrlearn.core.heads import lda_head, ridge_path
-from isrlearn.core.labels import Cells
+from isrlearn.core.labels import MISSING, Cells
 from isrlearn.core.laws import RowSample
 from isrlearn.core.moments import Moments
 from isrlearn.core.subspace import Eraser
@@ -34,6 +34,9 @@ from isrlearn.engine import (
 _MOST_ROWS = 20_000
 #: Rows that show which feature varies most, and share of rows whose repetition is worth a warning.
 _PROBED, _REPEATED = 200, 0.01
+
+#: Subsamples that heads are averaged over, and rows of a group that they have if there are.
+_SUBSAMPLES, _FEWEST_DRAWN = 10, 5
 
 Weights = tuple[NDArray, NDArray] | None
 
@@ -124,20 +127,51 @@ class Sample:
 
     def row_weights(self, weights: tuple[NDArray, NDArray]) -> NDArray:
         """Weight of each row: its cell's times its own."""
-        weight = self.cells.weights(*weights)
+        k, e = self.cells.k, self.cells.e
+        weight = np.where(e == MISSING, weights[1][k], weights[0][k, e])
         return weight if self.weight is None else weight * self.weight
+
+    def subsamples(self) -> list[Sample]:
+        """Ten samples with equally many rows of every group, at least five where there are.
+
+        Classes have equal weight even if one was seen in fewer environments. A class of which no
+        environment is known is one group.
+        """
+        k, e = self.cells.k, self.cells.e
+        known = np.bincount(k, e != MISSING)[k] > 0
+        used = np.flatnonzero((e != MISSING) | ~known)
+        codes = k[used] * (len(self.cells.environments) + 1) + e[used] + 1
+        groups = np.unique(codes, return_inverse=True)[1]
+        size = np.bincount(groups)
+        least, rng, found = max(int(size.min()), _FEWEST_DRAWN), np.random.default_rng(0), []
+        for _ in range(_SUBSAMPLES):
+            order = rng.permutation(len(used))
+            # Position of each row among those of its group, in a random order.
+            by_group = order[np.argsort(groups[order], kind="stable")]
+            place = np.arange(len(used)) - np.repeat(np.cumsum(size) - size, size)
+            rows = np.sort(used[by_group[place < least]])
+            share = 1 / np.bincount(k[rows])[k[rows]]
+            weight = share * len(rows) / share.sum()
+            part = self.rows(rows)
+            found.append(replace(part, weight=weight * (1 if self.weight is None else part.weight)))
+        return found
 
     def logistic(self, problem: Problem) -> LogisticFit:
         """A logistic regression of the class in a head's coordinates."""
+        k, e, weight = self.cells.k, self.cells.e, self.weight
+        if problem.weights is not None:
+            unknown, known = problem.weights[1][k], problem.weights[0][k, e]
+            weight = np.where(e == MISSING, unknown, known) * (1 if weight is None else weight)
         return fit_logistic(
             self.X,
-            self.cells.k,
+            k,
             n_classes=len(self.cells.classes),
             penalty=problem.penalty,
             coordinates=problem.coordinates,
-            weight=self.weight if problem.weights is None else self.row_weights(problem.weights),
+            weight=weight,
             scatter=problem.moments.total[2],
             start=problem.start,
+            tol=problem.tol,
         )
 
     def in_memory(
@@ -212,6 +246,8 @@ class Problem:
         Weight of a row of each cell, and of a row of each class whose environment is unknown.
     start : object
         What the same head returned for another penalty, if it was fitted before.
+    tol : float, optional
+        How precise an iterative head must be; its own default if not given.
     """
 
     sample: Any
@@ -220,6 +256,7 @@ class Problem:
     penalty: float
     weights: Weights = None
     start: Any = None
+    tol: float | None = None
 
     def weighted_moments(self) -> Moments:
         """The moments with the weights applied."""
@@ -287,7 +324,8 @@ def cell_weights(moments: Moments, weights: Any) -> tuple[NDArray, NDArray]:
     seen the same share of it: the paper's reweighting where no cell is empty. A row whose
     environment is unknown then has its class's weight.
     """
-    count, totals = moments.count, moments.by_class[0]
+    count, unlabelled = moments.count, moments.unlabelled
+    totals = count.sum(axis=1) + (0.0 if unlabelled is None else unlabelled.count[:, 0])
     by_class = totals.sum() / (len(totals) * totals)
     if weights == "group":
         seen = np.maximum(np.count_nonzero(count, axis=1), 1)

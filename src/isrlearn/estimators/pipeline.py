@@ -33,6 +33,8 @@ from isrlearn.estimators.permutation import permutation_rank
 
 Keep = Literal["mean", "pooled", "cell"]
 
+#: How precise heads must be that a search compares, or that are averaged over subsamples.
+_ROUGH = 1e-5
 #: Features from which a d×d matrix is avoided where rows are few.
 _WIDE = 512
 #: Entries of all cells' scatters up to which every cell keeps its own: half a gigabyte.
@@ -73,18 +75,15 @@ class Settings:
     weights: Any = None
     compare: str = "means"
 
-    @property
-    def closed_form(self) -> bool:
-        """Whether the head is one of ours that needs moments only."""
-        return isinstance(self.head, str) and not HEADS[self.head].needs_rows
-
     def keep(self, n: float, d: int, n_cells: float = np.inf) -> Keep:
         """What the moments of n rows of d features keep of the scatter of their cells.
 
         Every cell keeps its own where a scatter is needed at all and memory allows: classes and
         environments may spread differently. Without `n_cells`, the least that must be kept.
         """
-        if METHODS[self.method].second_order or (self.weights is not None and self.closed_form):
+        closed_form = isinstance(self.head, str) and not HEADS[self.head].needs_rows
+        weighted = self.weights is not None and self.weights != "subsample"
+        if METHODS[self.method].second_order or (weighted and closed_form):
             return "cell"
         pooled, fitted = self.variant == "pooled", not isinstance(self.head, tuple | None)
         fitted = fitted or self.compare != "means"
@@ -168,8 +167,9 @@ def fit(settings: Settings, sample: Any) -> Fitted:
 class Fitter:
     """A sample prepared for one or many settings: what they share is computed once.
 
-    All settings have the same `n_components` and `variant`. With `clip`, a number of dimensions
-    that the environments cannot show is lowered to what they can; else it is an error.
+    All settings have the same `n_components` and `variant`. With `clip`, as a search needs it, a
+    number of dimensions that the environments cannot show is lowered to what they can (else it is
+    an error), and heads are less precise.
     """
 
     def __init__(self, sample: Any, settings: Sequence[Settings], *, clip: bool = False) -> None:
@@ -179,6 +179,7 @@ class Fitter:
         self._subspaces: dict[Hashable, Subspace] = {}
         self._heads: dict[Hashable, tuple[NDArray, NDArray]] = {}
         self._starts: dict[Hashable, Any] = {}
+        self._parts: list[tuple[Any, Moments]] = []
         n, d, n_cells = sample.size
         first = settings[0]
         order: tuple[Keep, ...] = ("mean", "pooled", "cell")
@@ -203,7 +204,10 @@ class Fitter:
         else:
             # With few rows the head can do without a d×d matrix, and so can a mean method.
             lean = p is None and most.keep(n, d) == "pooled" and n < ROWS_PER_FEATURE * d / 2
-            lean = lean and not any(s.closed_form or s.compare != "means" for s in settings)
+            lean = lean and not any(
+                (isinstance(s.head, str) and not HEADS[s.head].needs_rows) or s.compare != "means"
+                for s in settings
+            )
             if wide and keep != "mean" and not lean:
                 self.moments = sample.moments(keep)
             self.sample, self.reduced = sample, self.moments
@@ -347,15 +351,34 @@ class Fitter:
             coordinates = self.sample.standardised(eraser)
         else:
             coordinates = head_coordinates(self.features, eraser)
-        weights = None if s.weights is None else cell_weights(self.moments, s.weights)
-        start = self._starts.get(shared)
-        problem = Problem(self.sample, self.reduced, coordinates, s.penalty, weights, start)
-        if isinstance(s.head, str):
-            coef, intercept, self._starts[shared] = HEADS[s.head].fit(problem)
-        else:
-            coef, intercept = fit_estimator(s.head, problem)
+        weights, samples = None, [(self.sample, self.reduced)]
+        if isinstance(s.weights, str) and s.weights == "subsample":
+            samples = self._subsamples()
+        elif s.weights is not None:
+            weights = cell_weights(self.moments, s.weights)
+        heads: list[Any] = []
+        for i, (sample, moments) in enumerate(samples):
+            start = self._starts.get((*shared, i))
+            tol = _ROUGH if self.clip or len(samples) > 1 else None
+            problem = Problem(sample, moments, coordinates, s.penalty, weights, start, tol)
+            if isinstance(s.head, str):
+                *head, self._starts[(*shared, i)] = HEADS[s.head].fit(problem)
+                heads.append(head)
+            else:
+                heads.append(fit_estimator(s.head, problem))
+        coef, intercept = heads[0]
+        if len(heads) > 1:
+            coef, intercept = (np.mean(part, axis=0) for part in zip(*heads, strict=True))
         self._heads[key] = coef, intercept
         return coef, intercept
+
+    def _subsamples(self) -> list[tuple[Any, Moments]]:
+        """Subsamples with equally many rows of every group, and their moments."""
+        if not hasattr(self.sample, "subsamples"):
+            raise ValueError("weights='subsample' needs rows in memory; use weights='group'")
+        if not self._parts:
+            self._parts = [(part, part.moments("pooled")) for part in self.sample.subsamples()]
+        return self._parts
 
 
 def _warn_if_equal(settings: Settings, moments: Moments, sample: Any) -> None:

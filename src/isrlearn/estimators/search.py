@@ -57,6 +57,11 @@ class Search(check.SparseInput, BaseEstimator):
         """Scores from means of these values."""
         return means
 
+    def _choose_threshold(
+        self, splits: Sequence[Split], settings: Settings, *, reliable: bool
+    ) -> None:
+        """Move the threshold between classes, where there are classes."""
+
     @check.all_or_nothing
     def fit(
         self,
@@ -83,6 +88,8 @@ class Search(check.SparseInput, BaseEstimator):
             What rows have in common, such as their patient or video: a cluster is never split
             between folds, and the rank test counts clusters, not rows.
         """
+        choices = ("auto", "worst-group", None)
+        check.check_choice("threshold", getattr(self, "threshold", None), choices)
         sample = self._sample(X, y, environments, reset=True, clusters=clusters)
         self.selection_ = self.selection
         if self.selection == "auto" and self._target == "numbers":
@@ -97,15 +104,24 @@ class Search(check.SparseInput, BaseEstimator):
         settings = [self._estimator(**point)._settings() for point in points]
         sums, size = self._sums(splits, settings)
         scores = self._score(rules.group_scores(sums, size))
-        pooled = self._score(rules.group_scores(sums.sum(axis=1), size.sum(axis=0)))
-        unseen = None
+        sums, size = sums.sum(axis=1), size.sum(axis=0)
+        pooled = self._score(rules.group_scores(sums, size))
+        compared: Any = None
+        margin, unseen = 0.0, None
+        if by_group:
+            compared, error = rules.shrunk_worst(sums, size, len(sample.cells.classes))
+            margin = rules.MARGIN * error[compared.argmax()]
         if folds:
             left_out = [(sample.rows(train), _named(sample, test)) for train, test in folds]
             sums, size = self._sums(left_out, settings)
             unseen = rules.cell_average(sums.sum(axis=1), size.sum(axis=0))
-        self.cv_results_ = rules.results_of(points, scores, pooled, self.selection_, unseen)
+            compared = np.minimum(compared, unseen)
+        self.cv_results_ = rules.results_of(points, scores, pooled, self.selection_, compared)
+        self.cv_results_ |= {} if unseen is None else {"unseen_cells": unseen}
         efforts = [rules.effort(point, self._penalty) for point in points]
-        self.best_index_ = rules.best_of(self.cv_results_, efforts)
+        first = rules.reference(points, self._penalty)
+        scored = self.cv_results_["selection_score"]
+        self.best_index_ = rules.best_of(scored, efforts, margin, first)
         if self._target == "numbers":
             self.best_index_ = rules.unless_in_doubt(self.cv_results_, efforts, self.best_index_)
         self.best_params_ = points[self.best_index_]
@@ -114,6 +130,8 @@ class Search(check.SparseInput, BaseEstimator):
         self.best_estimator_ = self._estimator(**self.best_params_).fit(
             X, y, environments, clusters=clusters
         )
+        known = by_group and not rules.empty_cells(sample.cells).any()
+        self._choose_threshold(splits, settings[self.best_index_], reliable=known)
         return self
 
     def _estimator(self, **point: Any) -> Any:
@@ -136,6 +154,10 @@ class Search(check.SparseInput, BaseEstimator):
         grid = {name: rules.candidates(name, getattr(self, name)) for name in names}
         if self._target == "numbers":
             grid["compare"] = rules.comparisons(self.compare, self.n_spurious, self.variant)
+        if grid["weights"] == ["auto"]:
+            count = sample.cells.count()
+            tiny = ((count > 0) & (count < rules.FEWEST_ROWS)).any()
+            grid["weights"] = [None, "class", "group"] + ["subsample"] * int(tiny)
         heads, penalties = grid.pop("head"), grid.pop(self._penalty)
         for method in rules.candidates("method", getattr(self, "method", "regression")):
             check.check_choice("method", method, tuple(METHODS))

@@ -19,8 +19,13 @@ from isrlearn.validation import check_n_spurious
 
 SELECTIONS = ("worst-group", "average", "leave-one-environment-out")
 
+#: Rows with the accuracy of its class that a group is shrunk by, and standard errors by which a
+#: choice must be better than the one made without it.
+_SHRINKAGE, MARGIN = 5.0, 0.5
+#: Rows below which a group is tiny.
+FEWEST_ROWS = 50
 #: Numbers of spurious dimensions tried besides the tested one, as far as environments allow.
-_COUNTS = (1, 2, 3, 5, 8)
+_COUNTS = (1, 2, 4, 8)
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -92,11 +97,35 @@ def effort(point: dict, penalty: str) -> tuple:
     removed = 1.0 - point.get("scale", 0.0)
     dimensions = 0.0 if removed == 0 else np.inf if isinstance(rank, str) else float(rank)
     weights = point.get("weights")
-    weighted = 0 if weights is None else 2 if weights == "group" else 1
+    order = {None: 0, "class": 1, "group": 2, "subsample": 3}
+    weighted = 1 if isinstance(weights, dict) else order.get(weights, 2)
     strength = point.get(penalty, 1.0)
     # A large C is a small penalty, a large alpha a large one.
     freedom = strength if penalty == "C" else -strength
     return (removed if dimensions else 0.0, dimensions, weighted, freedom)
+
+
+def reference(points: Sequence[dict], penalty: str) -> int:
+    """Position of the setting that others must beat clearly: of the published procedure's kind.
+
+    It removes all that a test finds, gives classes equal weight, and penalises by 1.
+
+    Examples
+    --------
+    >>> points = [{"scale": s, "weights": w} for s in (1.0, 0.0) for w in ("group", "class")]
+    >>> points[reference(points, "C")]
+    {'scale': 0.0, 'weights': 'class'}
+    """
+
+    def distance(i: int) -> tuple:
+        point = points[i]
+        tested = isinstance(point.get("n_spurious", "auto"), str)
+        weights, strength = point.get("weights"), float(point.get(penalty, 1.0))
+        balanced = isinstance(weights, str) and weights == "class"
+        apart = abs(np.log(max(strength, np.finfo(float).tiny)))
+        return (not is_cautious(point), not tested, not balanced, apart)
+
+    return min(range(len(points)), key=distance)
 
 
 def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -> list[Fold]:
@@ -212,6 +241,12 @@ def unseen_cell_folds(cells: Cells, n_folds: int = 5) -> list[Fold] | None:
     return folds
 
 
+def empty_cells(cells: Cells) -> NDArray[np.bool_]:
+    """Which cells (K, E) have no row, and no row of unknown environment that may be theirs."""
+    unknown = np.bincount(cells.k[cells.e == MISSING], minlength=len(cells.classes))
+    return (cells.count() == 0) & (unknown == 0)[:, None]
+
+
 def _connected(seen: NDArray[np.bool_]) -> bool:
     """Whether classes and environments that share cells are all linked, directly or not."""
     K, E = seen.shape
@@ -245,18 +280,44 @@ def group_scores(sums: NDArray, size: NDArray) -> NDArray[np.float64]:
     return np.stack([np.where(np.isfinite(worst), worst, average), average], axis=-1)
 
 
+def shrunk_worst(sums: NDArray, size: NDArray, n_classes: int) -> tuple[NDArray, NDArray]:
+    """Lowest accuracy of a group, from `cell_sums`, and its standard error.
+
+    The accuracy of each group is shrunk to that of its class: in a group of a few rows it is low
+    or high by chance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> size = np.array([95.0, 5.0, 0.0, 100.0])  # one class: two environments, unknown, all
+    >>> shrunk_worst(np.array([[95.0, 0.0, 0.0, 95.0]]), size, n_classes=1)[0]
+    array([0.475])
+    """
+    per_class = (len(size) - 1) // n_classes
+    own = np.append(np.repeat(np.arange(n_classes), per_class - 1), np.arange(n_classes))
+    member = np.eye(n_classes)[own]
+    of_class = (sums[:, :-1] @ member) / np.maximum(size[:-1] @ member, 1.0)
+    weight = size[:-1] + _SHRINKAGE
+    means = (sums[:, :-1] + _SHRINKAGE * of_class[:, own]) / weight
+    worst = np.where(size[:-1] > 0, means, np.inf)
+    place = worst.argmin(axis=1)
+    found = worst[np.arange(len(worst)), place]
+    # A group without errors is not known to be without errors.
+    return found, np.sqrt(np.maximum(found * (1 - found), 1 / weight[place]) / weight[place])
+
+
 def results_of(
     points: Sequence[dict],
     scores: NDArray,
     pooled: NDArray,
     selection: str,
-    unseen: NDArray | None = None,
+    compared: NDArray | None = None,
 ) -> dict[str, Any]:
     """A table as scikit-learn's searches have it, from scores (points, splits, 2), and pooled ones.
 
-    `mean_test_score` is what the selection rule compares; `mean_worst_group` and `mean_average`
-    are always there, and so are the scores of the held-out rows of all splits together. `unseen`
-    scores of cells that were left out whole limit what is compared: the lower of the two counts.
+    `selection_score` is what the selection rule compares, by default `mean_test_score`;
+    `mean_worst_group` and `mean_average` are always there, and so are the scores of the held-out
+    rows of all splits together.
     """
     worst, average = scores[..., 0], scores[..., 1]
     chosen = worst if selection == "worst-group" else average
@@ -267,11 +328,9 @@ def results_of(
         results |= {f"split{j}_{name}": column for j, column in enumerate(values.T)}
         results[f"mean_{name}"] = values.mean(axis=1)
     results["pooled_worst_group"], results["pooled_average"] = pooled.T
-    if unseen is not None:
-        results["unseen_cells"] = unseen
-        results["mean_test_score"] = np.minimum(results["mean_test_score"], unseen)
     results["std_test_score"] = chosen.std(axis=1)
-    rank = stats.rankdata(-results["mean_test_score"], method="min")
+    results["selection_score"] = results["mean_test_score"] if compared is None else compared
+    rank = stats.rankdata(-results["selection_score"], method="min")
     results["rank_test_score"] = rank.astype(np.int32)
     return results
 
@@ -297,9 +356,15 @@ def score_of(results: dict[str, Any], best: int, selection: str) -> float:
     return float(results[pooled.get(selection, "mean_test_score")][best])
 
 
-def best_of(results: dict[str, Any], efforts: Sequence[tuple]) -> int:
-    """Position of the best setting; of equals, the one with the least effort."""
-    tied = np.flatnonzero(results["rank_test_score"] == 1).tolist()
+def best_of(scores: NDArray, efforts: Sequence[tuple], margin: float = 0.0, first: int = 0) -> int:
+    """Position of the best setting; of equals, the one with the least effort.
+
+    Where the best score is above that of the `first` setting by no more than the `margin`, the
+    first one is chosen.
+    """
+    if margin and scores.max() - scores[first] <= margin:
+        return first
+    tied = np.flatnonzero(scores == scores.max()).tolist()
     return min(tied, key=lambda i: (*efforts[i], i))
 
 

@@ -26,7 +26,7 @@ from isrlearn.estimators.selection import (
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
 
 GRID = {"n_spurious": [1, 2], "scale": [0.0, 1.0], "C": [0.1, 1.0]}
-SMALL = GRID | {"weights": None, "cv": 2}
+SMALL = GRID | {"weights": None, "cv": 2, "threshold": None}
 
 
 def test_agrees_with_grid_search(data):
@@ -56,13 +56,8 @@ def test_agrees_with_grid_search(data):
         )
     }
     assert ours == pytest.approx(theirs)
-    best = fast.cv_results_["mean_test_score"][fast.best_index_]
-    assert best == pytest.approx(slow.best_score_)
     names = {n for n in slow.cv_results_ if not n.endswith("_time") and n != "params"}
     assert names <= set(fast.cv_results_)
-    np.testing.assert_array_equal(
-        np.sort(fast.cv_results_["rank_test_score"]), np.sort(slow.cv_results_["rank_test_score"])
-    )
 
 
 def test_a_shortcut_is_removed(shortcut):
@@ -157,7 +152,8 @@ def test_the_selection_rule_decides(shortcut):
 
 def test_trade_off_is_a_frame_with_one_row_per_setting(data):
     last = LogisticRegression(C=0.3)
-    search = ISRClassifierCV(**GRID, head=["logistic", last], cv=2).fit(
+    weights = [None, "class", "group"]
+    search = ISRClassifierCV(**GRID, head=["logistic", last], weights=weights, cv=2).fit(
         data.X, data.y, environments=data.environments
     )
     frame, results = search.trade_off(), search.cv_results_
@@ -197,10 +193,9 @@ class TestTies:
     )
 
     def best(self, *positions):
-        rank = np.full(len(self.POINTS), 2)
-        rank[list(positions)] = 1
-        efforts = [effort(point, "C") for point in self.POINTS]
-        return best_of({"rank_test_score": rank}, efforts)
+        scores = np.zeros(len(self.POINTS))
+        scores[list(positions)] = 1.0
+        return best_of(scores, [effort(point, "C") for point in self.POINTS])
 
     def test_the_least_is_removed(self):
         assert self.best(*range(7)) == 6
