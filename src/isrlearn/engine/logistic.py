@@ -293,7 +293,7 @@ def minimise(
     W, norm, more = _descend(loss, W, ridge, total, descended, tol, max_passes - passes)
     if m > 1:  # scores of all classes may be shifted together; their coefficients sum to zero
         W = W - W.mean(axis=0)
-    return LogisticFit(W[:, :p], W[:, p], norm <= max(tol, _CONVERGED), passes + more, norm)
+    return LogisticFit(W[:, :p], W[:, p], norm <= max(10 * tol, _CONVERGED), passes + more, norm)
 
 
 def _descend(
