@@ -197,6 +197,8 @@ def compare_models(
         key: kind(n_spurious=0, scale=1.0, weights=weights)
         for key, weights in ALTERNATIVES[task].items()
     }
+    if task == "classification":  # balanced models may move their threshold, as a search of ISR may
+        alternatives["plain"].set_params(threshold=None)
     if name in alternatives:
         raise ValueError(f"name must differ from {', '.join(alternatives)}; got {name!r}")
     given = kind() if model is None else model
