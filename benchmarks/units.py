@@ -39,7 +39,7 @@ def measured(seed: int) -> list[dict[str, Any]]:
     for name, (method, variant) in METHODS.items():
         for factor in FACTORS:
             units = np.repeat([1.0, factor], 5)
-            model = ISRClassifier(method, variant=variant, n_spurious=5)
+            model = ISRClassifier(method, variant=variant, n_spurious=5, weights=None)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # covariances that hardly differ
                 model.fit(train.X * units, train.y, environments=train.environments)

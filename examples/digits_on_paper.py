@@ -29,9 +29,9 @@ for column, (label, paper) in zip(axes.T, cells, strict=True):
     column[0].set_title(f"{label}, {paper}\n{len(rows)} images", fontsize=9)
 
 # %%
-# The plain head is the same estimator with nothing removed.
+# The plain head is the same estimator with nothing removed and no weights.
 fit = {"X": train.X, "y": train.y, "environments": train.environments}
-plain = ISRClassifier(n_spurious=0).fit(**fit)
+plain = ISRClassifier(n_spurious=0, weights=None).fit(**fit)
 isr = ISRClassifier().fit(**fit)
 print(f"{isr.n_spurious_} of {isr.n_features_in_} directions removed")
 

@@ -210,7 +210,7 @@ class _Examination:
         guess, score = np.zeros_like(k), np.zeros((len(k), 1 if K == 2 else K))
         for train, test in self.folds if X.shape[1] else ():
             count = "auto" if environments is not None else 0
-            model = ISRClassifier(n_spurious=count, missing_environments="single")
+            model = ISRClassifier(n_spurious=count, weights=None, missing_environments="single")
             given = None if environments is None else environments[train]
             model.fit(X[train], k[train], environments=given)
             guess[test] = model.predict(X[test])

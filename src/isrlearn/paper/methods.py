@@ -69,9 +69,8 @@ def _isr(label: str, method: str, variant: str, *, auto: bool = False) -> Method
         # classes shift along the same ones, ±μ_e, so "mean" counts those of one class.
         seen = {"mean": n_environments - 1, "multiclass": panel.n_classes * (n_environments - 1)}
         n_spurious = min(panel.n_spurious, seen.get(method, panel.n_spurious))
-        return ISRClassifier(
-            method=method, n_spurious="auto" if auto else n_spurious, variant=variant
-        )
+        rank = "auto" if auto else n_spurious
+        return ISRClassifier(method, n_spurious=rank, variant=variant, weights=None)
 
     return Method(label, build, CLASSIFICATION, {"converged": _nothing})
 

@@ -264,7 +264,7 @@ def _fitted(splits: Splits, cells: list[CellKey]) -> Iterator[Record]:
     if key.method in _FILLED:
         drawn = infer_environments(train.X, train.y, environments=drawn, random_state=key.seed)
     parameters, known, notes = _usable(train.y, drawn, dict(key.parameters))
-    search = ISRClassifierCV(scale=0.0, **parameters)
+    search = ISRClassifierCV(scale=0.0, threshold=None, **parameters)
     _, seconds, _ = fitted(search.fit, train.X, train.y, known, validation=splits.validation)
     test, validation = (
         group_report(data.y, search.predict(data.X), environments=data.environments)

@@ -137,7 +137,8 @@ def _searched(
         environments = train.environments
     else:
         weights = rule.weights if weights is None else weights
-        search = ISRClassifierCV(C=rule.penalties, weights=weights, **shared, **settings)
+        settings = {"C": rule.penalties, "weights": weights, "threshold": None} | settings
+        search = ISRClassifierCV(**shared, **settings)
         least = 2 if settings.get("method") in ("cov", "joint") else 1
         environments = comparable(train, least)
     search.fit(train.X, train.y, environments=environments, validation=held_out)
