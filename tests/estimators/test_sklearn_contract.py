@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import isrlearn
-from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer, TablePreparer
 
 
 @parametrize_with_checks(
@@ -22,6 +22,7 @@ from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
         ISRRegressor(missing_environments="single"),
         ISRTransformer(missing_environments="single"),
         ISRTransformer(method="regression", missing_environments="single"),
+        TablePreparer(),
     ]
 )
 def test_common_checks(estimator, check):

@@ -61,7 +61,7 @@ def outcome(request, tmp_path, monkeypatch, capsys):
     def fit(name, content):
         path = tmp_path / name
         path.write_bytes(content)
-        columns = ["--label", "y", "--environment", "e", "--head", request.param]
+        columns = ["--label", "y", "--environment", "e", "--head", request.param, "--strict"]
         with warnings.catch_warnings():
             # Warnings of estimators are printed on lines of their own; the fit continues.
             warnings.simplefilter("ignore")

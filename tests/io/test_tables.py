@@ -143,7 +143,7 @@ class TestErrors:
         assert message(tmp_path / "tabel.csv").endswith("did you mean 'table.csv'?")
         assert "must end in .csv, .tsv, .npy" in message(tmp_path / "table.xlsx")
         (tmp_path / "d.csv").mkdir()
-        assert "not a regular file" in message(tmp_path / "d.csv")
+        assert "this is a folder" in message(tmp_path / "d.csv")
         (tmp_path / "empty.npz").touch()
         assert "is empty" in message(tmp_path / "empty.npz")
 

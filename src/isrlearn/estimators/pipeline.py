@@ -34,7 +34,7 @@ from isrlearn.estimators.permutation import permutation_rank
 Keep = Literal["mean", "pooled", "cell"]
 
 #: How precise heads must be that a search compares, or that are averaged over subsamples.
-_ROUGH = 1e-5
+_ROUGH = 1e-6
 #: Features from which a d×d matrix is avoided where rows are few.
 _WIDE = 512
 #: Entries of all cells' scatters up to which every cell keeps its own: half a gigabyte.

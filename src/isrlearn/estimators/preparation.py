@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from isrlearn.core.labels import is_missing
 from isrlearn.estimators.columns import (
@@ -102,6 +103,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.impute = impute
         self.strict = strict
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
     def fit(self, X: Any, y: Any = None) -> TablePreparer:
         """Learn what to do with each column of a data frame, a mapping of columns or an array."""
         check_choice("impute", self.impute, [*_FILLS, None])
@@ -124,7 +130,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         outputs = self.get_feature_names_out().tolist()
         if not outputs:
             left_out = _listed([f"{c.name!r} ({c.why})" for c in self.columns_])
-            raise ValueError(f"every column is left out: {left_out}; include those to use")
+            n = len(next(iter(values.values())))
+            raise ValueError(
+                f"every column is left out (n_samples={n}): {left_out}; include those to use"
+            )
         if len(set(outputs)) < len(outputs):
             name = Counter(outputs).most_common(1)[0][0]
             raise ValueError(f"two columns would be named {name!r}; rename one of them")
@@ -226,15 +235,14 @@ def prepared(prepare: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _named(X: Any) -> bool:
-    return isinstance(X, Mapping) or hasattr(X, "columns")
+    # A sparse matrix in the format "dok" is a mapping, but not of columns.
+    return not issparse(X) and (isinstance(X, Mapping) or hasattr(X, "columns"))
 
 
 def _columns(X: Any, wanted: Sequence[str] | None = None) -> dict[str, Any]:
     """Columns of a data frame, a mapping or an array by name: all of them, or those wanted."""
     if not _named(X):
-        array = np.asarray(X)
-        if array.ndim != 2 or 0 in array.shape:
-            raise ValueError(f"a table must have two dimensions and rows; got {array.shape}")
+        array = check_array(X, dtype=None, ensure_all_finite=False)
         return {f"x{i}": array[:, i] for i in range(array.shape[1])}
     names = list(X) if isinstance(X, Mapping) else list(X.columns)
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):

@@ -232,7 +232,7 @@ def test_candidates():
     assert candidates("head", head) == [head]
     assert candidates("head", [head, "lda"]) == [head, "lda"]
     assert candidates("C", np.array([1.0, 2.0])) == [1.0, 2.0]
-    assert counts(None, 6) == ["auto", 1, 2, 3, 5]
+    assert counts(None, 6) == ["auto", 1, 2, 4]
     with pytest.raises(ValueError, match="C is an empty list"):
         candidates("C", [])
 

@@ -133,7 +133,9 @@ def _searched(
     if not rule.worst:
         held_out = balanced(held_out, rule.regression)
     if rule.regression:
-        search: Any = ISRRegressorCV(alpha=rule.penalties, weights=(None,), **shared)
+        search: Any = ISRRegressorCV(
+            alpha=rule.penalties, compare="means", weights=(None,), **shared
+        )
         environments = train.environments
     else:
         weights = rule.weights if weights is None else weights
