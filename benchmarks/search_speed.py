@@ -29,7 +29,7 @@ from isrlearn import ISRClassifier
 from isrlearn.core.labels import Cells
 from isrlearn.datasets import Splits, make_waterbirds_like
 from isrlearn.estimators import ISRClassifierCV
-from isrlearn.estimators.selection import cell_folds
+from isrlearn.estimators.folds import cell_folds
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
 from isrlearn.paper.tables import Table, markdown, write_files
 

@@ -7,8 +7,8 @@ import pytest
 
 from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
 from isrlearn.core.labels import Cells
+from isrlearn.estimators.folds import folds_of
 from isrlearn.estimators.heads import n_repeated
-from isrlearn.estimators.selection import folds_of
 
 
 def clustered(seed: int, shift: float = 0.0, n: int = 240, d: int = 6):

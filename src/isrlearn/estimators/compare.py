@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from isrlearn import validation as check
 from isrlearn.core.labels import Cells
 from isrlearn.estimators.cv import ISRClassifierCV, ISRRegressorCV
+from isrlearn.estimators.folds import Fold, folds_of
 from isrlearn.estimators.search import Search
-from isrlearn.estimators.selection import Fold, folds_of
 from isrlearn.estimators.verdict import ComparedModel, Comparison
 from isrlearn.metrics import PairedReport, group_report, group_sizes, paired_report
 

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
 from isrlearn.estimators import selection as rules
+from isrlearn.estimators.folds import empty_cells, folds_of, unseen_cell_folds
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.progress import progress
@@ -97,7 +98,7 @@ class Search(check.SparseInput, BaseEstimator):
         check.check_choice("selection", self.selection_, rules.SELECTIONS)
         points, splits = self._points(sample), self._splits(sample, validation)
         by_group = self.selection_ == "worst-group" and self._target == "classes"
-        folds = rules.unseen_cell_folds(sample.cells) if by_group and validation is None else None
+        folds = unseen_cell_folds(sample.cells) if by_group and validation is None else None
         if folds == []:
             # Nothing shows what would happen in the empty cells: remove all that was found.
             points = [point for point in points if rules.is_cautious(point)] or points
@@ -130,7 +131,7 @@ class Search(check.SparseInput, BaseEstimator):
         self.best_estimator_ = self._estimator(**self.best_params_).fit(
             X, y, environments, clusters=clusters
         )
-        known = by_group and not rules.empty_cells(sample.cells).any()
+        known = by_group and not empty_cells(sample.cells).any()
         self._choose_threshold(splits, settings[self.best_index_], reliable=known)
         return self
 
@@ -182,7 +183,7 @@ class Search(check.SparseInput, BaseEstimator):
         if validation is not None:
             return [(sample, self._held_out(validation))]
         rng = None if self.random_state is None else check_random_state(self.random_state)
-        folds = rules.folds_of(sample.X, sample.cells, self.selection_, self.cv, rng)
+        folds = folds_of(sample.X, sample.cells, self.selection_, self.cv, rng)
         return [(sample.rows(train), _named(sample, test)) for train, test in folds]
 
     def _held_out(self, validation: Any) -> Sample:

@@ -5,7 +5,8 @@ import pytest
 
 from isrlearn import ISRClassifierCV
 from isrlearn.core.labels import Cells
-from isrlearn.estimators.selection import cell_sums, unseen_cell_folds
+from isrlearn.estimators.folds import unseen_cell_folds
+from isrlearn.estimators.selection import cell_sums
 
 
 def shortcut(seed: int, n: int = 400, n_environments: int = 2):

@@ -15,10 +15,10 @@ from sklearn.model_selection import GridSearchCV
 
 from isrlearn import ISRClassifier, ISRRegressor
 from isrlearn.estimators import ISRClassifierCV, ISRRegressorCV
+from isrlearn.estimators.folds import cell_folds
 from isrlearn.estimators.selection import (
     best_of,
     candidates,
-    cell_folds,
     counts,
     effort,
     on_front,

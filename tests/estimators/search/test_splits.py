@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut
 
 from isrlearn.core.labels import Cells
-from isrlearn.estimators.selection import cell_folds, folds_of
+from isrlearn.estimators.folds import cell_folds, folds_of
 
 CELLS = np.repeat([0, 1, 2, 3, 4], [40, 17, 6, 2, 1])
 

@@ -7,7 +7,8 @@ import pytest
 
 from isrlearn import ISRClassifier, ISRClassifierCV
 from isrlearn.core.labels import Cells
-from isrlearn.estimators.selection import best_of, empty_cells, reference, shrunk_worst
+from isrlearn.estimators.folds import empty_cells
+from isrlearn.estimators.selection import best_of, reference, shrunk_worst
 from isrlearn.estimators.threshold import worst_group_shift
 from isrlearn.metrics import worst_group_accuracy
 

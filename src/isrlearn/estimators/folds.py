@@ -1,0 +1,145 @@
+"""Splits of the rows that a search scores settings on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
+
+from isrlearn.core.labels import MISSING, Cells
+from isrlearn.estimators.held_out import MOST_FOLDS
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -> list[Fold]:
+    """Rows to train on and rows to score, for each split of a selection rule.
+
+    "leave-one-environment-out" holds out one environment after the other, or with more than twenty
+    of them a twentieth at a time; else folds are
+    stratified by class and environment, and split no cluster. `random_state` shuffles rows inside
+    cells.
+    """
+    E = len(cells.environments)
+    e = np.where(cells.e == MISSING, E, cells.e)
+    strata = cells.k * (E + 1) + e
+    if selection == "leave-one-environment-out":
+        if E < 3:
+            raise ValueError(
+                "selection='leave-one-environment-out' needs three environments, two of them to "
+                f"compare while the third is held out; there are {E}: "
+                f"{cells.environments.tolist()}"
+            )
+        # Rows of unknown environment always train.
+        fold = np.append(np.arange(E) % min(E, MOST_FOLDS), -1)[e]
+        return [
+            (np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(max(fold) + 1)
+        ]
+    if isinstance(cv, Integral) and cells.cluster is not None:
+        n_folds = min(int(cv), len(np.unique(cells.cluster)))
+        cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+    if isinstance(cv, Integral):
+        return cell_folds(strata, int(cv), random_state)
+    with warnings.catch_warnings():
+        # Clusters, or else environments, are the groups of splitters that use them; others warn.
+        warnings.filterwarnings("ignore", "The (groups param|least populated)", UserWarning)
+        groups = e if cells.cluster is None else cells.cluster
+        pairs: Iterable = check_cv(cv, strata, classifier=True).split(X, strata, groups)
+        found = [(np.asarray(train), np.asarray(test)) for train, test in pairs if len(test)]
+    if not found:
+        raise ValueError("cv has no (train, test) pair")
+    return found
+
+
+def cell_folds(
+    cells: NDArray[np.intp], n_folds: int, random_state: np.random.RandomState | None = None
+) -> list[Fold]:
+    """Folds (train, test) over which every cell is spread as evenly as its rows allow.
+
+    Unlike scikit-learn's `StratifiedKFold`, the only row of a cell is never held out: the cell
+    could not be compared without it. A cell with fewer rows than folds is held out in some folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [test.tolist() for _, test in cell_folds(np.array([0, 0, 0, 0, 1, 1, 2]), 2)]
+    [[0, 2, 4], [1, 3, 5]]
+    """
+    if n_folds < 2:
+        raise ValueError(f"cv must be at least 2 folds; got {n_folds}")
+    fold = np.full(len(cells), -1)
+    taken = 0
+    names, size = np.unique(cells, return_counts=True)
+    for cell in names[size > 1]:
+        rows = np.flatnonzero(cells == cell)
+        if random_state is not None:
+            rows = random_state.permutation(rows)
+        # Each cell continues where the last one stopped, so that folds have the same size too.
+        fold[rows] = (taken + np.arange(len(rows))) % n_folds
+        taken += len(rows)
+    found = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+    found = [(train, test) for train, test in found if len(test)]
+    if not found:
+        raise ValueError(
+            f"no row can be held out: each class in each environment has only one row (n_samples="
+            f"{len(cells)}); give a validation set"
+        )
+    return found
+
+
+def unseen_cell_folds(cells: Cells, n_folds: int = 5) -> list[Fold] | None:
+    """Folds that hold out whole cells, as if they had not been collected; None if no cell is empty.
+
+    Held-out rows of the cells that exist do not show what a model does in a cell that was never
+    trained on; cells left out whole do. What remains must connect all classes and environments:
+    a class compared with itself must link one environment to the next. The list is empty where no
+    cell can be spared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> k, e = np.repeat([0, 0, 0, 1, 1], 2), np.repeat([0, 1, 2, 0, 1], 2)
+    >>> [e[test].tolist() for _, test in unseen_cell_folds(Cells.of(k, e))]
+    [[0, 0], [1, 1], [0, 0], [1, 1]]
+    """
+    seen = cells.count() > 0
+    if len(seen) < 2 or seen.all():
+        return None
+    left, folds = [tuple(cell) for cell in np.argwhere(seen)], []
+    most = -(-len(left) // n_folds)
+    while left:
+        rest = seen.copy()
+        out: list[tuple[int, ...]] = []
+        for cell in left:
+            rest[cell] = len(out) == most
+            if not rest[cell] and _connected(rest):
+                out.append(cell)
+            rest[cell] = cell not in out
+        if not out:
+            break
+        left = [cell for cell in left if cell not in out]
+        held = np.zeros(len(cells.k), dtype=bool)
+        for k, e in out:
+            held |= (cells.k == k) & (cells.e == e)
+        folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
+    return folds
+
+
+def empty_cells(cells: Cells) -> NDArray[np.bool_]:
+    """Which cells (K, E) have no row, and no row of unknown environment that may be theirs."""
+    unknown = np.bincount(cells.k[cells.e == MISSING], minlength=len(cells.classes))
+    return (cells.count() == 0) & (unknown == 0)[:, None]
+
+
+def _connected(seen: NDArray[np.bool_]) -> bool:
+    """Whether classes and environments that share cells are all linked, directly or not."""
+    K, E = seen.shape
+    graph = np.zeros((K + E, K + E), dtype=bool)
+    graph[:K, K:] = seen
+    return connected_components(graph, directed=False, return_labels=False) == 1
