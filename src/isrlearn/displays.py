@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -23,7 +24,7 @@ _MOST_POINTS = 1200
 _MARKERS = "os^Dvp*X"
 
 
-class _Display:
+class _Display(ABC):
     """A plot on axes of its own or on given ones, kept as `ax_` and `figure_`."""
 
     size: ClassVar[tuple[float, float]] = (6.0, 4.0)
@@ -44,8 +45,9 @@ class _Display:
         self._draw(ax)
         return self
 
+    @abstractmethod
     def _draw(self, ax: Any) -> None:
-        raise NotImplementedError
+        """Draw on these axes."""
 
 
 class GroupDisplay(_Display):
