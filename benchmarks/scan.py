@@ -331,9 +331,9 @@ def files(rows: list[dict[str, Any]], seeds: int, nulls: int) -> dict[str, str]:
         "the same; *own gap*: that of a model with the column among its features; *gain*: points "
         "won back when ISR removes what shifts. Seconds of one processor core per scan.",
         "The order of the shortcuts was decided while looking at one draw (seed 100) of five of "
-        "these tables; the draws counted here are others. Meanwhile the category that goes with the "
-        "label was made weaker, and the Gaussian and Waterbirds-like tables harder. Two earlier runs "
-        "were discarded: in one "
+        "these tables; the draws counted here are others. Meanwhile the category that goes with "
+        "the label was made weaker, and the Gaussian and Waterbirds-like tables harder. Two "
+        "earlier runs were discarded: in one "
         "the quarters were those of a feature that the shortcut shifts, in the other numbers were "
         "not standardised.",
     ]
