@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from functools import partial
 from itertools import combinations
 
@@ -376,6 +377,15 @@ def test_a_subsampled_head_is_the_average_of_heads(binary):
     np.testing.assert_allclose(clf.coef_, np.mean([own.coef_ for own in rest], axis=0), atol=1e-8)
     mean = np.mean([own.intercept_ for own in rest], axis=0)
     np.testing.assert_allclose(clf.intercept_, mean, atol=1e-8)
+
+
+def test_subsamples_of_wide_rows_need_no_scatter():
+    d = 4_000
+    X, k = np.random.default_rng(0).normal(size=(40, d)), np.arange(40) % 2
+    tracemalloc.start()
+    ISRClassifier(n_spurious=1, weights="subsample").fit(X, k, np.arange(40) // 20)
+    assert tracemalloc.get_traced_memory()[1] < d * d * 8 / 2
+    tracemalloc.stop()
 
 
 def test_heads_that_take_no_weights_say_so(binary):

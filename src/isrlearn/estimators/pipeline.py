@@ -377,7 +377,8 @@ class Fitter:
         if not hasattr(self.sample, "subsamples"):
             raise ValueError("weights='subsample' needs rows in memory; use weights='group'")
         if not self._parts:
-            self._parts = [(part, part.moments("pooled")) for part in self.sample.subsamples()]
+            keep = "mean" if self.reduced.scatter is None else "pooled"
+            self._parts = [(part, part.moments(keep)) for part in self.sample.subsamples()]
         return self._parts
 
 
