@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from isrlearn import (
     ISRClassifier,
@@ -58,6 +59,18 @@ class TestNumbers:
         comparison = compare_models(*rows, model=clf, test=test)
         assert found.comparison.to_dict() == comparison.to_dict()
         assert found.best.to_dict() == comparison.reports["group-balanced"].to_dict()
+
+    @pytest.mark.parametrize("task", ["classification", "regression"])
+    def test_every_environment_is_left_out_in_turn(self, task):
+        X, y, e = data = gaussian(task=task)
+        kinds = {"classification": ISRClassifier(), "regression": ISRRegressor(compare="means")}
+        model = fitted(kinds[task], data)
+        report, out = make_report(model, data), e == 2
+        guess = fitted(clone(model), (X[~out], y[~out], e[~out])).predict(X[out])
+        wrong = np.mean(guess != y[out]), np.sqrt(np.mean((guess - y[out]) ** 2))
+        score = 1 - wrong[0] if task == "classification" else wrong[1]
+        assert report.to_dict()["unseen"]["model"][2] == pytest.approx(score)
+        assert "Environments left out in turn" in words(report.html())
 
     @pytest.mark.parametrize("held_out", [True, False])
     def test_the_other_models_do_not_depend_on_this_one(self, held_out):

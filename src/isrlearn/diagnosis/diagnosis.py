@@ -25,7 +25,7 @@ from isrlearn.diagnosis.shifts import (
     target_shift,
 )
 from isrlearn.diagnosis.stability import Stability, subspace_stability
-from isrlearn.diagnosis.text import answers, cell_rows, findings, wrapped
+from isrlearn.diagnosis.text import answers, cell_rows, findings, unseen_rows, wrapped
 from isrlearn.estimators import (
     Comparison,
     ISRClassifier,
@@ -34,7 +34,7 @@ from isrlearn.estimators import (
     ISRRegressorCV,
     compare_models,
 )
-from isrlearn.estimators.compare import LabelledRows, task_of
+from isrlearn.estimators.compare import LabelledRows, left_out, task_of
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.estimators.preparation import prepared
@@ -108,8 +108,8 @@ class Diagnosis:
     stability: Stability | None = None  #: How far the subspace would rotate in data drawn again.
     comparison: Comparison | None = None  #: ISR and its alternatives, by cross-validation.
     n_compared: int = 0  #: Rows that the models were compared on.
-    #: Score of ISR and of the best alternative in environments that were left out in turn.
-    unseen: dict[str, float] | None = None
+    #: Scores of the best alternative and of ISR in every environment when it is left out.
+    unseen: dict[str, dict[Any, float]] | None = None
     #: Columns that carry the shifts of the means, and those predictions follow; None without names.
     columns: tuple[ColumnShare, ...] | None = None
 
@@ -172,6 +172,8 @@ class Diagnosis:
         rows = cell_rows(self.cells)
         found.append(markup.table(rows, "<" + ">" * len(rows[0])))
         found.append(markup.table([("question", "answer"), *self.answers], "<<"))
+        if self.unseen is not None:
+            found.append(markup.folded("Environments left out", markup.table(*unseen_rows(self))))
         if self.comparison is not None:
             found.append(markup.folded(self.comparison.headline, self.comparison._repr_html_()))
         about = f"{self._title} ({self.task}; tests at level {self.level:g})"
@@ -203,6 +205,8 @@ class Diagnosis:
         if self.comparison is not None:
             sampled = f", on {self.n_compared:,} rows" if self.n_compared < self.n_samples else ""
             lines += ["", f"By cross-validation{sampled}", *self.comparison.lines(96)]
+        if self.unseen is not None:
+            lines += ["", *aligned(*unseen_rows(self))]
         return "\n".join(lines)
 
 
@@ -366,19 +370,5 @@ def _compared(found: Diagnosis, rows: LabelledRows, random_state: int) -> Diagno
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         comparison = compare_models(*rows[:3], model=model, **how)
-        unseen = _unseen(comparison, rows)
+        unseen = left_out(comparison, rows)
     return replace(found, comparison=comparison, n_compared=len(rows.y), unseen=unseen)
-
-
-def _unseen(comparison: Comparison, rows: LabelledRows) -> dict[str, float] | None:
-    """Mean score in environments left out in turn, of ISR and of the best alternative."""
-    found = {}
-    for name in (comparison.best, comparison.name):
-        search = comparison.models[name].estimator
-        fixed = {"selection": "leave-one-environment-out", **comparison.models[name].settings}
-        try:
-            search = type(search)(**fixed).fit(rows.X, rows.y, rows.environments)
-        except ValueError:
-            return None  # fewer than three environments, or a class in only one of them
-        found[name] = abs(search.best_score_)
-    return found

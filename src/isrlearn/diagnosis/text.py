@@ -82,9 +82,19 @@ def answers(d: Diagnosis) -> Iterator[tuple[str, str]]:
     if d.columns:
         yield "Which columns?", said(d.columns)
     if d.unseen is not None:
-        scores = ", ".join(f"{value:.3f} with {name}" for name, value in d.unseen.items())
+        means = {name: sum(at.values()) / len(at) for name, at in d.unseen.items()}
+        scores = ", ".join(f"{value:.3f} with {name}" for name, value in means.items())
         score = "accuracy" if d.task == "classification" else "error"
         yield "In an unseen environment?", f"{score} {scores} (environments left out in turn)"
+
+
+def unseen_rows(d: Diagnosis) -> tuple[list[list[str]], str]:
+    """Rows of a table of the scores in environments left out, and the sides of its columns."""
+    unseen = d.unseen or {}
+    rows = [["left out", *unseen]]
+    for place in next(iter(unseen.values()), {}):
+        rows.append([str(place), *(f"{at[place]:.3f}" for at in unseen.values())])
+    return rows, "<" + ">" * len(unseen)
 
 
 def cell_rows(cells: CellCounts) -> list[list[str]]:

@@ -236,6 +236,32 @@ def compare_models(
     return Comparison(found, best, change, from_plain, "folds" if test is None else "test")
 
 
+def left_out(comparison: Comparison, rows: LabelledRows) -> dict[str, dict[Any, float]] | None:
+    """Accuracy or error in each environment when it is left out, by the best alternative and ours.
+
+    Settings are those chosen on all rows. None if fewer than three environments are known, or if
+    nothing can be compared without one of them.
+    """
+    regression = comparison.change.metric != "accuracy"
+    cells = Cells.of(None if regression else rows.y, rows.environments)
+    found = {name: comparison.models[name].estimator for name in (comparison.best, comparison.name)}
+    models = {name: getattr(each, "best_estimator_", each) for name, each in found.items()}
+    try:
+        folds = folds_of(rows.X, cells, "leave-one-environment-out", None, None)
+        held_out, predicted = _held_out(models, rows, folds, 2, 0)
+    except (ValueError, np.linalg.LinAlgError):
+        return None
+
+    def score(y: NDArray, guess: NDArray) -> float:
+        return float(np.sqrt(np.mean((y - guess) ** 2)) if regression else np.mean(y == guess))
+
+    own = [(name, held_out.environments == name) for name in cells.environments.tolist()]
+    return {
+        model: {name: score(held_out.y[of], guess[of]) for name, of in own}
+        for model, guess in predicted.items()
+    }
+
+
 def task_of(task: str, model: Any, y: ArrayLike) -> str:
     """The task of a model, or the one that labels suggest."""
     check.check_choice("task", task, ("auto", *ALTERNATIVES))

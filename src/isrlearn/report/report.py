@@ -11,7 +11,7 @@ import os
 import platform
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -26,8 +26,8 @@ from isrlearn import __version__, markup
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import ColumnShare, Diagnosis, column_shares, diagnose
 from isrlearn.diagnosis.shares import fitted_shares, origins, said
-from isrlearn.estimators import TablePreparer
-from isrlearn.estimators.compare import LabelledRows
+from isrlearn.estimators import Comparison, TablePreparer
+from isrlearn.estimators.compare import LabelledRows, left_out
 from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.io.errors import optional
 from isrlearn.io.files import atomic_write
@@ -158,6 +158,7 @@ class Report:
             "scale": found.chosen[1],
             "trade_off": settings or None,
             "columns": [asdict(share) for share in self.columns],
+            "unseen": getattr(self.diagnosis, "unseen", None),
         }
 
 
@@ -236,7 +237,7 @@ def make_report(
         found,
         _rank_test(estimator, training),
         samples_figure(estimator, given[-1], training),
-        _diagnosis(estimator, given[0], random_state),
+        _diagnosis(estimator, given[0], found.comparison, random_state),
         _sources(steps) | dict(sources or {}),
         () if names is None else _columns(estimator, given[0], training, names),
     )
@@ -278,12 +279,15 @@ def _rank_test(estimator: Any, train: LabelledRows | None) -> RankTest | None:
     return test if test is not None and np.isfinite(test.spectrum).all() else None
 
 
-def _diagnosis(estimator: Any, rows: LabelledRows, random_state: int) -> Diagnosis | str:
-    """Diagnosis of the rows, or the reason why there is none."""
+def _diagnosis(
+    estimator: Any, rows: LabelledRows, comparison: Comparison | None, random_state: int
+) -> Diagnosis | str:
+    """Diagnosis of the rows with scores in environments left out, or why there is none."""
     task = "classification" if hasattr(estimator, "classes_") else "regression"
     try:
         few = rows.at_most(_MOST_VALUES // rows.X.shape[1], metric_of(estimator))
-        return diagnose(*few[:3], task=task, compare=False, random_state=random_state)
+        found = diagnose(*few[:3], task=task, compare=False, random_state=random_state)
+        return replace(found, unseen=None if comparison is None else left_out(comparison, few))
     except (ValueError, np.linalg.LinAlgError) as error:
         return f"These rows cannot be diagnosed: {error}"
 
