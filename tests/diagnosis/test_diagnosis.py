@@ -100,6 +100,15 @@ class TestPrediction:
         assert 390 < found.n_compared < 420
         assert f"By cross-validation, on {found.n_compared} rows" in str(found)
 
+    def test_a_data_frame_names_its_columns(self, shortcut):
+        pd = pytest.importorskip("pandas", reason="needs a data frame")
+        X, y, e = shortcut
+        frame = pd.DataFrame(X, columns=[f"column {i}" for i in range(X.shape[1])])
+        found = diagnose(frame, y, e, compare=False).columns
+        same = diagnose(X, y, e, compare=False, feature_names=list(frame.columns)).columns
+        assert [c.name for c in found] == [c.name for c in same]
+        assert [c.removed for c in found] == pytest.approx([c.removed for c in same])
+
     def test_facts_alone_need_no_comparison(self, shortcut, diagnosis):
         found = diagnose(*shortcut, compare=False)
         assert found.comparison is None
@@ -110,8 +119,17 @@ class TestPrediction:
 class TestUnseen:
     def test_each_environment_is_left_out(self, diagnosis):
         assert list(diagnosis.unseen) == [diagnosis.comparison.best, "ISR"]
-        assert all(0.5 < score <= 1 for score in diagnosis.unseen.values())
+        for scores in diagnosis.unseen.values():
+            assert list(scores) == list(diagnosis.cells.environments)
+            assert all(0.5 < score <= 1 for score in scores.values())
         assert "In an unseen environment?" in str(diagnosis)
+        assert "left out" in diagnosis._repr_html_()
+
+    def test_scores_are_those_of_a_model_fitted_without(self, shortcut, diagnosis):
+        X, y, e = shortcut
+        ours, out = diagnosis.comparison.models["ISR"].settings, e == e[0]
+        alone = ISRClassifier(**ours).fit(X[~out], y[~out], e[~out])
+        assert diagnosis.unseen["ISR"][e[0]] == pytest.approx(alone.score(X[out], y[out]))
 
     def test_two_environments_are_too_few(self):
         assert diagnose(*missing_group(n=300), n_bootstrap=0).unseen is None

@@ -68,6 +68,7 @@ def column_shares(
     >>> [(c.name, round(c.removed, 2)) for c in column_shares(clf, X, ["age", "scanner"])]
     [('scanner', 1.0), ('age', 0.0)]
     """
+    X = X if issparse(X) else np.asarray(X)
     columns = {name: i for i, name in enumerate(dict.fromkeys(names))}
     place = np.array([columns[name] for name in names])
     spread = np.sqrt(StandardScaler(with_mean=False).fit(X).var_)
@@ -101,7 +102,7 @@ def _explained(estimator: Any, X: Any, place: NDArray) -> NDArray:
     found = np.zeros(place.max() + 1)
     order = np.argsort(place, kind="stable")
     for own in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
-        block = X[:, own].toarray() if issparse(X) else np.asarray(X[:, own], dtype=float)
+        block = X[:, own].toarray() if issparse(X) else X[:, own].astype(float)
         mean = block.mean(axis=0)
         cross = block.T @ score  # the mean of the block drops out: scores are centred
         gram = block.T @ block - n * np.outer(mean, mean)
