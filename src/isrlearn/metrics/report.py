@@ -149,12 +149,13 @@ class GroupReport:
 
     def __str__(self) -> str:
         """The groups as a table, then the summaries."""
-        return "\n".join([*aligned(*self._table(self.groups)), "", *self._summaries()])
+        lines = (f"{name:<17} {value}  {note}" for name, value, note in self._summaries())
+        return "\n".join([*aligned(*self._table(self.groups)), "", *lines])
 
     def _repr_html_(self) -> str:
         """The groups from worst to best, then the summaries."""
-        summaries = (markup.paragraph(" ".join(line.split())) for line in self._summaries())
-        return markup.block(markup.table(*self._table(self.by_rank)), *summaries)
+        summaries = markup.table([("summary", self.metric, ""), *self._summaries()], "<><")
+        return markup.block(markup.table(*self._table(self.by_rank)), summaries)
 
     def _table(self, groups: tuple[GroupScore, ...]) -> tuple[list[list[Any]], str]:
         """Rows of a table of some groups, its head first, and the sides of its columns."""
@@ -166,8 +167,8 @@ class GroupReport:
             rows.append([*[g.label] * with_class, *row, *[g.n_train] * with_train])
         return rows, "<" * with_class + "<>><>"
 
-    def _summaries(self) -> list[str]:
-        """The worst group and the averages, a line each."""
+    def _summaries(self) -> list[tuple[str, str, str]]:
+        """The worst group and the averages: name, value and note."""
         worst, (low, high) = self.by_rank[0], self.worst_interval
         rest = ""
         if self.n_without_environment:
@@ -178,14 +179,14 @@ class GroupReport:
         )
         name = "largest true rmse" if self.metric == "rmse" else "lowest true score"
         summaries = [
-            f"worst group       {self.worst:.4f}  {where}",
-            f"{name} [{low:.4f}, {high:.4f}]  of any group",
-            f"average           {self.average:.4f}  all {self.n} rows{rest}",
-            f"balanced average  {self.balanced_average:.4f}  each group counts the same",
+            ("worst group", f"{self.worst:.4f}", where),
+            (name, f"[{low:.4f}, {high:.4f}]", "of any group"),
+            ("average", f"{self.average:.4f}", f"all {self.n} rows{rest}"),
+            ("balanced average", f"{self.balanced_average:.4f}", "each group counts the same"),
         ]
         if worst.n_train is not None:
             note = "groups weighted by their size in training"
-            summaries.append(f"weighted average  {self.weighted_average:.4f}  {note}")
+            summaries.append(("weighted average", f"{self.weighted_average:.4f}", note))
         return summaries
 
 
