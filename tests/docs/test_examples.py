@@ -13,6 +13,7 @@ DRAWING = ("digits_on_paper", "waterbirds_like", "gaussian_environments", "regre
 NEEDS = {
     **dict.fromkeys(DRAWING, ("matplotlib",)),
     "find_the_shortcut": ("matplotlib", "pandas"),
+    "in_a_notebook": ("pandas",),
     "save_and_export": ("onnx",),
     "torch_network": ("torch",),
     "trade_off": ("matplotlib", "pandas"),
