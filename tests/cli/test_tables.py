@@ -173,7 +173,7 @@ def test_strict_refuses_and_names_all_columns(isr, messy, tmp_path):
     numbers = ["--features", "age,dose"]
     code, _, err = isr("fit", messy, *ROLES, *numbers, "--strict", "--out", tmp_path / "m.isr")
     assert code == 2
-    assert "column 'age' holds 'NA' in row 1" in err
+    assert "column 'age' is missing (NaN) in row 1; impute" in err
     given = [*numbers, "--strict", "--impute", "mean"]
     code, _, err = isr("fit", messy, *ROLES, *given, "--out", tmp_path / "m.isr")
     assert code == 0

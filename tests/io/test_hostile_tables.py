@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -279,3 +280,27 @@ def test_many_chunks_without_files_are_not_looked_for(tmp_path):
             continue
         with pytest.raises(TableError, match="15102 chunks, but has only"):
             read_table(path)
+
+
+def test_a_compressed_bomb_is_refused_before_it_is_read(tmp_path):
+    """A megabyte of gzip can hold a gigabyte of zeros, in many lines or in one."""
+    for name, line in {"lines": b"0,0,0\n", "one": b"0"}.items():
+        path = tmp_path / f"{name}.csv.gz"
+        with gzip.open(path, "wb", compresslevel=9) as file:
+            file.write(b"a,b,c\n")
+            for _ in range(40):
+                file.write(line * (MEGABYTE // len(line)))
+        tracemalloc.start()
+        with pytest.raises(TableError, match=r"its content would take \d+ MB, but it has only"):
+            read_table(path)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 16 * MEGABYTE
+
+
+@pytest.mark.parametrize("damage", [slice(0, 60), slice(2, None), slice(0, 0)])
+def test_a_damaged_compressed_table_is_refused(tmp_path, damage):
+    content = bytearray(gzip.compress(b"a,b\n" + b"0.25,1.5\n" * 500))
+    (tmp_path / "t.csv.gz").write_bytes(content[damage])
+    with pytest.raises(TableError):
+        read_table(tmp_path / "t.csv.gz")

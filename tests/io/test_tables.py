@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -28,6 +29,30 @@ def test_every_format_gives_the_same_table(table_path, sample):
     assert len(table.feature_names) == table.X.shape[1] == len(sample.names)
     # Text is read as float64; all other formats keep float32.
     assert table.X.dtype == (np.float64 if table_path.suffix == ".csv" else np.float32)
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "T.CSV.GZ", "t.tsv.gz"])
+def test_compressed_text(tmp_path, sample, write, name):
+    text = write("table.csv").read_text()
+    text = text.replace(",", "\t") if "tsv" in name else text
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    table = read_table(tmp_path / name, label="y", environment="e")
+    np.testing.assert_array_equal(table.X, sample.X)
+    np.testing.assert_array_equal(table.y, sample.y)
+    assert message(tmp_path / "t.csv.gx").endswith("this one ends in '.gx'")
+
+
+def test_clusters_are_read_and_are_not_features(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y,e,who\n1,0,p,007\n2,1,p,7\n3,0,q,7\n")
+    table = read_table(path, label="y", environment="e", clusters="who")
+    assert table.feature_names == ("a",)
+    assert table.clusters.tolist() == ["007", "7", "7"]
+    # A column may have two roles.
+    table = read_table(path, label="y", environment="who", clusters="who", features="a")
+    assert table.environments.tolist() == table.clusters.tolist()
+    assert "there is no clusters column 'whom'" in message(path, label="y", clusters="whom")
+    assert read_table(path, label="y", features="a").clusters is None
 
 
 def test_an_array_is_mapped_not_read(write):
@@ -141,7 +166,7 @@ class TestErrors:
     def test_missing_file(self, tmp_path, write):
         write("table.csv")
         assert message(tmp_path / "tabel.csv").endswith("did you mean 'table.csv'?")
-        assert "must end in .csv, .tsv, .npy" in message(tmp_path / "table.xlsx")
+        assert "must end in .csv, .tsv, .csv.gz, .tsv.gz, .npy" in message(tmp_path / "table.xlsx")
         (tmp_path / "d.csv").mkdir()
         assert "this is a folder" in message(tmp_path / "d.csv")
         (tmp_path / "empty.npz").touch()
@@ -160,7 +185,7 @@ class TestErrors:
             ("f0:f9", "no feature column 'f9'"),
             ("f3:f1", "runs backwards"),
             ("y:f0", "runs backwards"),
-            ("y", "is the label or the environment"),
+            ("y", "is the label, environment or cluster"),
             (",", "no feature column is left"),
         ],
     )
@@ -182,11 +207,19 @@ class TestErrors:
         assert "there is no feature column" in text
         assert "more of the 4)" in text
 
-    @pytest.mark.parametrize("cell", ["", "abc", "1_000", "1,5"])
+    @pytest.mark.parametrize("cell", ["abc", "1_000", "1,5"])
     def test_not_a_number(self, tmp_path, cell):
         path = tmp_path / "t.csv"
         path.write_text(f'a,b\n1,2\n3,"{cell}"\n')
         assert f"column 'b' holds {cell!r} in row 2, not a number" in message(path)
+
+    @pytest.mark.parametrize("cell", ["", " ", "NA", "nan"])
+    def test_a_missing_number_in_text(self, tmp_path, cell):
+        path = tmp_path / "t.csv"
+        path.write_text(f'a,b\n1,2\n3,"{cell}"\n')
+        text = message(path)
+        assert "column 'b' is missing (NaN) in row 2; impute missing numbers first" in text
+        assert "--impute" in text
 
     def test_not_a_number_in_parquet(self, tmp_path):
         pq.write_table(pa.table({"a": [1.0, 2.0], "b": [None, "x"]}), tmp_path / "t.parquet")

@@ -49,7 +49,7 @@ PAGE, METHODS = tables.Output("report"), Choice(["mean", "cov", "multiclass", "j
 HEADS = Choice(["logistic", "lda", "ridge"])
 COMPARED = Choice(["auto", "means", "given-target"])
 _PREPARATION = ("include", "exclude", "categorical", "impute", "strict")
-_NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels")
+_NOT_WITH_DASK = ("search", "validation", "fill_environments", "report", "labels", "clusters")
 
 #: Parameters of the estimators; `parameters` translates their values.
 SETTINGS = tables.options(
@@ -89,9 +89,9 @@ def diagnose(table: Path, task: str, level: float, seed: int, **given: Any) -> R
     show_notes(rows)
     show_columns(rows)
     with working(f"Examining {table}"):
-        data = tables.data_of(rows)
         how: dict[str, Any] = {"task": task, "level": level, "random_state": seed}
-        found = isrlearn.diagnose(*data, feature_names=origins(rows), **how)
+        how |= {"clusters": rows.clusters, "feature_names": origins(rows)}
+        found = isrlearn.diagnose(rows.X, rows.y, rows.environments, **how)
     return found.to_dict(), [str(found)]
 
 
@@ -136,7 +136,7 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     if train.preparation is not None and train.preparation.plain_ and how["impute"] is None:
         train = replace(train, preparation=None)  # the names of the columns are enough
     with working(f"Reading {table}"):
-        chooser, unseen = (tables.table_like(train, path, task, **names) for path in others)
+        chooser, unseen = (tables.table_like(train, path, task, names) for path in others)
         tables.check_tables(task, train, chooser, unseen)
     show_notes(train)
     record: dict[str, Any] = {}
@@ -185,7 +185,7 @@ def _check_usage() -> None:
             raise click.UsageError(
                 "--engine dask fits given settings on one table of complete numbers; it cannot be "
                 "combined with --search, --validation, --fill-environments, --report, --labels, "
-                "--include, --exclude, --categorical or --impute"
+                "--clusters, --include, --exclude, --categorical or --impute"
             )
     elif given["scheduler"] is not None:
         raise click.UsageError("--scheduler needs --engine dask")
@@ -198,12 +198,11 @@ def _filled(table: Table) -> tuple[Table, int]:
     from isrlearn import infer_environments
     from isrlearn.core.labels import is_missing
 
-    X, y, environments = tables.data_of(table)
-    n = int(is_missing(environments).sum())
+    n, known = int(is_missing(table.environments).sum()), table.environments
     if n == 0:
         return table, 0
     with working("Filling in environments"):
-        found = infer_environments(X, y, environments=environments, random_state=0)
+        found = infer_environments(table.X, table.y, environments=known, random_state=0)
     return replace(table, environments=found), n
 
 
@@ -227,8 +226,8 @@ def fit_table(
     from isrlearn.io import ModelFile
 
     kind = isrlearn.ISRRegressor if task == "regression" else isrlearn.ISRClassifier
-    chosen, rows = parameters(kind, task, settings), tables.data_of(table)
-    found = None
+    chosen, found = parameters(kind, task, settings), None
+    rows = {"environments": table.environments, "clusters": table.clusters}
     if engine == "dask":
         from isrlearn.dask import client_of, fit
 
@@ -237,11 +236,11 @@ def fit_table(
         with client_of(scheduler):
             estimator = fit(kind(**chosen), [path], label, environments=environment, features=names)
     elif search or validation is not None:
-        held = None if validation is None else tables.data_of(validation)
+        held = validation and (validation.X, validation.y, validation.environments)
         found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
-        estimator = found.fit(*rows, validation=held).best_estimator_
+        estimator = found.fit(table.X, table.y, **rows, validation=held).best_estimator_
     else:
-        estimator = kind(**chosen).fit(*rows)
+        estimator = kind(**chosen).fit(table.X, table.y, **rows)
     scored = {"train": table, "validation": validation, "test": test}
     scores = {part: tables.scores(estimator, t) for part, t in scored.items() if t is not None}
     if table.named and table.preparation is None:
@@ -249,7 +248,7 @@ def fit_table(
     metadata = {
         "task": task,
         # A file of labels belongs to one table; a column name is valid for any.
-        "columns": {role: name for role, name in columns.items() if not name.endswith(".npy")},
+        "columns": {r: name for r, name in columns.items() if name and not name.endswith(".npy")},
         "n_rows": len(table),
         "metrics": {"validation": None} | {part: s.to_dict() for part, s in scores.items()},
         "search": None

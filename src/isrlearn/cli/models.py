@@ -80,8 +80,8 @@ def evaluate(
         own, found = tables.scores(estimator, rows, metric, sizes), None
         if baseline is not None:
             train = tables.labelled_table_for(saved, baseline, **columns | {"labels": None})
-            given = {"model": estimator, "test": tables.data_of(rows), "metric": metric}
-            found = compare_models(*tables.data_of(train), **given)
+            given = {"model": estimator, "test": rows, "metric": metric, "clusters": train.clusters}
+            found = compare_models(train.X, train.y, train.environments, **given)
     shown = groups(f"{own.metric} of each group", {"model": own})
     if found is None:
         shown.append(
@@ -106,7 +106,7 @@ def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:
         if moments.count[k, e]
     }
     metric = "accuracy" if by_class else "rmse"
-    present = group_sizes(*tables.data_of(table)[1:], metric=metric)
+    present = group_sizes(table.y, table.environments, metric=metric)
     return sizes if set(sizes) <= set(present) else None
 
 
@@ -261,9 +261,8 @@ def _fitted_on(estimator: Any, table: Table) -> bool:
 
     from isrlearn.engine import cell_moments
 
-    X, y, environments = tables.data_of(table)
-    labels = y if hasattr(estimator, "classes_") else None
-    found = cell_moments(X, labels, environments, order=1)
+    labels = table.y if hasattr(estimator, "classes_") else None
+    found = cell_moments(table.X, labels, table.environments, order=1)
     mine = estimator.moments_
     if not np.array_equal(found.count, mine.count):
         return False

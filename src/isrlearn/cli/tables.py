@@ -73,12 +73,19 @@ def features(text: str) -> Callable[[Any], Any]:
 def columns(features: Callable[[Any], Any], *, required: bool) -> Callable[[Any], Any]:
     """The options that name the columns of a table, arguments of `read_table`."""
     note = "" if required else " [default: of the model]"
+    about = {
+        "label": "Column of labels, or a .npy file.",
+        "environment": "Column of environments, or a .npy file.",
+        "clusters": "Column of what rows have in common, such as their patient.",
+    }
     named = (
-        click.option(f"--{role}", required=required, metavar="COLUMN", help=text + note)
-        for role, text in (
-            ("label", "Column of labels, or a .npy file."),
-            ("environment", "Column of environments, or a .npy file."),
+        click.option(
+            f"--{role}",
+            required=required and role != "clusters",
+            metavar="COLUMN",
+            help=text + note,
         )
+        for role, text in about.items()
     )
     labels = click.option("--labels", type=FILE, help="Table of labels and environments.")
     return options(*named, features, labels)
@@ -126,7 +133,7 @@ COLUMNS = columns(
     features("Names, patterns f_* and ranges f0:f511. [default: all other columns]"), required=True
 )
 #: The options that name columns, and those that say where else to look.
-ROLES = ("label", "environment"), ("features", "labels")
+ROLES = ("label", "environment", "clusters"), ("features", "labels")
 
 
 def forced() -> bool:
@@ -178,22 +185,21 @@ def check_ending(path: Path, hint: str, kind: str | None) -> None:
 
 
 def table_like(
-    train: Table, path: Path | None, task: str, *, label: str, environment: str
+    train: Table, path: Path | None, task: str, roles: Mapping[str, Any]
 ) -> Table | None:
     """Another table with the columns of a training table; None for no path."""
     from isrlearn.io import TableError, read_table
 
     if path is None:
         return None
-    for name in (label, environment):
+    for name in filter(None, roles.values()):
         if name.endswith(".npy"):
             raise TableError(
                 f"{path}: {name} belongs to {train.path}; with a second table, labels and "
                 "environments must be columns, or in a table next to it"
             )
     features = train.feature_names if train.preparation is None else None
-    roles: dict[str, Any] = {"label": label, "environment": environment, "task": task}
-    table = read_table(path, **roles, features=features, prepare=train.preparation)
+    table = read_table(path, **roles, task=task, features=features, prepare=train.preparation)
     return with_labels_like(table, train.y, train.environments)
 
 
@@ -201,9 +207,8 @@ def with_labels_like(table: Table, y: Any, environments: Any) -> Table:
     """A table whose labels and environments are text or integers, as those of other rows are."""
     from isrlearn.io.labels import labels_like
 
-    _, own, found = data_of(table)
-    y = own if own.dtype.kind == "f" else labels_like(own, y)
-    return replace(table, y=y, environments=labels_like(found, environments))
+    y = table.y if table.y.dtype.kind == "f" else labels_like(table.y, y)
+    return replace(table, y=y, environments=labels_like(table.environments, environments))
 
 
 def read_predictor(path: Path) -> ModelFile:
@@ -259,15 +264,18 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
 
 def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     """As :func:`table_for`, with labels and environments, by default of the model's columns."""
+    from isrlearn.io.tables import open_table
+
     known = stored(model, "columns")
+    if columns["clusters"] is None and known.get("clusters") in open_table(path).columns:
+        columns["clusters"] = known["clusters"]
     for role in ("label", "environment"):
         columns[role] = columns[role] or known.get(role)
         if not isinstance(columns[role], str):
             raise ValueError(f"the model does not name the {role} column; add --{role} COLUMN")
     table, moments = table_for(model, path, **columns), model.estimator.moments_
     table = with_labels_like(table, moments.classes, moments.environments)
-    labels = [] if table.y is None else table.y.tolist()
-    classes = moments.classes.tolist()
+    labels, classes = table.y.tolist(), moments.classes.tolist()
     if hasattr(model.estimator, "classes_") and set(labels).isdisjoint(classes):
         raise ValueError(
             f"{path}: no label of column {columns['label']!r} is a class of the model: the labels "
@@ -293,22 +301,15 @@ def prepared_columns(model: ModelFile) -> list[tuple[str, ...]]:
     )
 
 
-def data_of(table: Table) -> tuple[Any, Any, Any]:
-    """Features, labels and environments of a table that was read with both columns named."""
-    return table.X, table.y, table.environments
-
-
 def scores(
     estimator: Any, table: Table, metric: str | None = None, sizes: Mapping[Any, int] | None = None
 ) -> GroupReport:
     """Scores of an estimator on every group of a table, by default accuracy or rmse."""
     from isrlearn.metrics import group_report
 
-    X, y, environments = data_of(table)
     metric = metric or ("accuracy" if hasattr(estimator, "classes_") else "rmse")
-    return group_report(
-        y, estimator.predict(X), environments=environments, metric=metric, train_groups=sizes
-    )
+    how: dict[str, Any] = {"metric": metric, "train_groups": sizes, "clusters": table.clusters}
+    return group_report(table.y, estimator.predict(table.X), table.environments, **how)
 
 
 def check_tables(task: str, *tables: Table | None) -> None:
@@ -318,14 +319,13 @@ def check_tables(task: str, *tables: Table | None) -> None:
     from isrlearn.io.labels import looks_continuous
 
     for table in filter(None, tables):
-        _, y, environments = data_of(table)
-        grouped = {"environments": environments}
+        grouped = {"environments": table.environments}
         if task == "classification":
-            grouped = {"labels": y, **grouped}
-            if looks_continuous(y):
+            grouped = {"labels": table.y, **grouped}
+            if looks_continuous(table.y):
                 raise TableError(
-                    f"{table.path}: labels such as {y[0]} look continuous, not like classes; for a "
-                    "regression fit with --task regression"
+                    f"{table.path}: labels such as {table.y[0]} look continuous, not like classes; "
+                    "for a regression fit with --task regression"
                 )
         for what, values in grouped.items():
             n = len(encode(values)[0])

@@ -303,7 +303,7 @@ def _joined(columns: Sequence[Any], paths: list[Path]) -> Any:
     if columns[0] is None:
         return None
     if len({encode(column)[0].dtype.kind == "U" for column in columns}) > 1:
-        if any(path.suffix.lower() not in (".csv", ".tsv") for path in paths):
+        if any(path.suffix.lower() not in (".csv", ".tsv", ".gz") for path in paths):
             # NumPy would turn numbers into text to join the two.
             return np.concatenate([column.astype(object) for column in columns])
         # Integers in one text file are text if labels in another are, such as 7 and 007.

@@ -45,14 +45,14 @@ class LabelledRows(NamedTuple):
     def of(cls, data: Any, clusters: ArrayLike | None = None) -> LabelledRows:
         """Rows of a table, of a data set or of three arrays; four with the clusters."""
         if hasattr(data, "environments") and not isinstance(data, LabelledRows):
-            data = (data.X, data.y, data.environments)
+            data = (data.X, data.y, data.environments, getattr(data, "clusters", None))
         if not isinstance(data, tuple | list) or len(data) not in (3, 4) or data[2] is None:
             raise ValueError(
                 "rows must be (X, y, environments) or an object with these attributes, none of "
                 f"them None; got {type(data).__name__}"
             )
         X, y, environments, *more = data
-        groups = clusters if clusters is not None else more[0] if more else None
+        groups = clusters if clusters is not None or not more else more[0]
         check_consistent_length(X, y, environments, groups)
         X = X.tocsr() if issparse(X) else X if hasattr(X, "dtypes") else np.asarray(X)
         groups = None if groups is None else np.asarray(groups)

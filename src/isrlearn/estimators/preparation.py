@@ -125,7 +125,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         ids = {} if self.strict else ids_among(values)
         found = [self._decide(name, column, ids.get(name, "")) for name, column in values.items()]
         if bad := [each for each in found if isinstance(each, str)]:
-            raise ValueError(_listed(bad))
+            hint = "; impute='median' (on the command line --impute median) replaces missing values"
+            raise ValueError(_listed(bad) + hint * any("missing value" in each for each in bad))
         self.columns_ = tuple(each for each in found if isinstance(each, Column))
         outputs = self.get_feature_names_out().tolist()
         if not outputs:

@@ -27,7 +27,7 @@ _MOST_EXTREMES = 10_000_000
 
 
 def chosen_features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> list[str]:
-    """Names of the feature columns; those reserved are the label and the environment."""
+    """Names of the feature columns; those reserved are the label, environment and clusters."""
     if wanted is None:
         if not source.features:
             raise TableError(f"choose the array that holds the features: {listed(source.groups)}")
@@ -62,7 +62,7 @@ def _expanded(source: Source, token: str, reserved: Sequence[str | None]) -> lis
     """Columns of a name, group, pattern or range; the last three skip reserved columns."""
     columns = source.columns
     if token in reserved:
-        raise TableError(f"{shown(token)} is the label or the environment, not a feature")
+        raise TableError(f"{shown(token)} is the label, environment or cluster, not a feature")
     if token in source.groups and token not in columns:
         names: Sequence[str] = source.groups[token]
     elif token not in columns and any(c in token for c in "*?["):

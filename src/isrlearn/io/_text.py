@@ -1,12 +1,13 @@
-"""Tables of text: .csv and .tsv files."""
+"""Tables of text: .csv and .tsv files, also compressed by gzip."""
 
 from __future__ import annotations
 
 # Not pyarrow.csv: text must be readable without the parquet extra, and one reader is enough.
 import csv
+import gzip
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,13 +17,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.estimators.columns import NO_VALUE
-from isrlearn.io._formats import INDEX, PREDICTION, Content, RawContent, Source, check_names
+from isrlearn.io._formats import (
+    INDEX,
+    MEGABYTE,
+    PREDICTION,
+    Content,
+    RawContent,
+    Source,
+    check_expansion,
+    check_names,
+)
 from isrlearn.io.errors import PREPARE, TableError, listed, shown
 from isrlearn.io.labels import is_float, parsed_labels, unescaped
 
 
 def open_text(path: Path) -> Source:
-    """A text table in UTF-8 whose first line names the columns."""
+    """A text table in UTF-8, possibly compressed, whose first line names the columns."""
+    if path.suffix.lower() == ".gz":
+        with gzip.open(path) as file:
+            n = 0
+            while block := file.read(MEGABYTE):
+                n += len(block)
+                check_expansion(path, n)
     with _lines(path) as lines:
         columns = tuple(name.strip() for name in next(lines, []))
     if not any(columns):
@@ -33,16 +49,18 @@ def open_text(path: Path) -> Source:
             f"the first line holds one name, {shown(columns[0])}; columns must be separated by "
             "commas in a .csv file and by tabs in a .tsv file"
         )
-    read, raw = partial(_read_text, path, columns), partial(_raw_text, path, columns)
+    read, raw = partial(_read, path, columns), partial(_raw, path, columns)
     index = tuple(filter(INDEX.fullmatch, columns))
     return Source(path, columns, columns, read, index=index, raw=raw)
 
 
 @contextmanager
 def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    opened: Any = gzip.open if suffixes[-1] == ".gz" else open
     # utf-8-sig: spreadsheets write a byte order mark before the first name.
-    with open(path, encoding="utf-8-sig", newline="") as file:
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        separator = "\t" if ".tsv" in suffixes[-2:] else ","
         yield csv.reader(file, delimiter=separator, strict=True)
 
 
@@ -50,14 +68,14 @@ class _NotNumbersError(TableError):
     """Columns of features that do not hold numbers."""
 
 
-def _read_text(
+def _read(
     path: Path, columns: tuple[str, ...], features: Sequence[str], labels: Sequence[str]
 ) -> Content:
-    """Features as float64, labels as integers or text."""
+    """Features as float64, NaN where a value is missing, and labels as integers or text."""
     try:
         X, found = _cells(path, columns, features, labels)
     except _NotNumbersError:
-        bad = _not_numbers(path, columns, features, missing=False)
+        bad = _not_numbers(path, columns, features)
         more = f"; so do {listed(list(bad)[1:])}" if len(bad) > 1 else ""
         name, (cell, n) = next(iter(bad.items()))
         raise TableError(
@@ -67,7 +85,7 @@ def _read_text(
     return X, _parsed(columns, found)
 
 
-def _raw_text(
+def _raw(
     path: Path,
     columns: tuple[str, ...],
     features: Sequence[str],
@@ -75,19 +93,19 @@ def _raw_text(
     as_text: Sequence[str],
 ) -> RawContent:
     """Features as float64 or text, labels as integers or text."""
-    numbers = [name for name in features if name not in set(as_text)]
+    numbers, texts = [name for name in features if name not in set(as_text)], {*as_text}
     try:
-        X, found = _cells(path, columns, numbers, {*labels, *as_text}, missing=True)
+        X, found = _cells(path, columns, numbers, {*labels, *texts})
     except _NotNumbersError:
-        bad = _not_numbers(path, columns, numbers, missing=True)
-        numbers = [name for name in numbers if name not in bad]
-        X, found = _cells(path, columns, numbers, {*labels, *as_text, *bad}, missing=True)
-    texts = {
-        name: np.array([*found[name][0]], dtype=object)[found[name][1]]
+        texts |= _not_numbers(path, columns, numbers, NO_VALUE).keys()
+        numbers = [name for name in numbers if name not in texts]
+        X, found = _cells(path, columns, numbers, {*labels, *texts})
+    words = {
+        name: np.array(found[name][0], dtype=object)[found[name][1]]
         for name in features
-        if name in found
+        if name in texts
     }
-    return X, numbers, texts, _parsed(columns, {name: found[name] for name in labels})
+    return X, numbers, words, _parsed(columns, {name: found[name] for name in labels})
 
 
 def _parsed(columns: Sequence[str], found: Mapping[str, Any]) -> dict[str, NDArray]:
@@ -100,12 +118,7 @@ def _parsed(columns: Sequence[str], found: Mapping[str, Any]) -> dict[str, NDArr
 
 
 def _cells(
-    path: Path,
-    columns: Sequence[str],
-    features: Sequence[str],
-    coded: Iterable[str],
-    *,
-    missing: bool = False,
+    path: Path, columns: Sequence[str], features: Sequence[str], coded: Iterable[str]
 ) -> tuple[NDArray, dict[str, tuple[list[str], NDArray]]]:
     """Numbers (n, m), and of each other column the different texts and their code in each row."""
     place = {name: i for i, name in enumerate(columns)}
@@ -120,8 +133,7 @@ def _cells(
             sound = "_" not in "".join(cells)
         except ValueError:
             # The extension failed as a whole: nothing of this row was stored.
-            sound = missing and all(is_float(c) or c.strip() in NO_VALUE for c in cells)
-            if sound:
+            if sound := all(is_float(c) or c.strip() in NO_VALUE for c in cells):
                 numbers.extend([float(c) if is_float(c) else math.nan for c in cells])
         if not sound:
             raise _NotNumbersError
@@ -132,15 +144,14 @@ def _cells(
 
 
 def _not_numbers(
-    path: Path, columns: Sequence[str], features: Sequence[str], *, missing: bool
+    path: Path, columns: Sequence[str], features: Sequence[str], missing: Collection[str] = ()
 ) -> dict[str, tuple[str, int]]:
     """The first value that is not a number, and its row, of each column that has one."""
     chosen, found = set(features), {}
     left = {j: name for j, name in enumerate(columns) if name in chosen}
     for n, row in _rows(path, len(columns)):
-        for j in [j for j in left if not is_float(row[j])]:
-            if not (missing and row[j].strip() in NO_VALUE):
-                found[left.pop(j)] = row[j], n
+        for j in [j for j in left if not (is_float(row[j]) or row[j].strip() in missing)]:
+            found[left.pop(j)] = row[j], n
     return found
 
 

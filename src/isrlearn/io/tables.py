@@ -33,6 +33,8 @@ from isrlearn.io.labels import as_numbers, looks_continuous
 _FORMATS: dict[str, Callable[[Path], Source]] = {
     ".csv": open_text,
     ".tsv": open_text,
+    ".csv.gz": open_text,
+    ".tsv.gz": open_text,
     ".npy": open_array,
     ".npz": open_archive,
     ".parquet": open_parquet,
@@ -66,6 +68,8 @@ class Table:
         numbers or like a copy of the label.
     preparation : TablePreparer or None
         What was done with each column of the file to get X.
+    clusters : ndarray of shape (n,) or None
+        What rows have in common, such as their patient.
 
     Examples
     --------
@@ -79,10 +83,11 @@ class Table:
     X: Any  # (n, d)
     feature_names: tuple[str, ...]
     named: bool
-    y: NDArray | None = None  # (n,)
-    environments: NDArray | None = None  # (n,)
+    y: Any = None  # (n,)
+    environments: Any = None  # (n,)
     notes: tuple[str, ...] = ()
     preparation: TablePreparer | None = None
+    clusters: Any = None  # (n,)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -98,8 +103,9 @@ def read_table(
     task: str = "classification",
     stream: bool = False,
     prepare: TablePreparer | None = None,
+    clusters: str | None = None,
 ) -> Table:
-    r"""Table of a .csv, .tsv, .parquet, .npz or .npy file, or of a .zarr array.
+    r"""Table of a .csv, .tsv (also .gz), .parquet, .npz or .npy file, or of a .zarr array.
 
     Parameters
     ----------
@@ -111,8 +117,8 @@ def read_table(
     features : str or sequence of str, optional
         Feature columns. A string holds names, patterns (``f_*``) and ranges (``f0:f511``),
         separated by commas; a sequence holds plain names. Default: all columns except label,
-        environment and the index of a data frame; for an archive, its array X. The columns of an
-        array are named f0, f1, …; those of a Parquet column v of lists are named v_0, v_1, …
+        environment, clusters and the index of a data frame; for an archive, its array X. The
+        columns of an array are named f0, f1, …; those of a Parquet column v of lists v_0, v_1, …
     labels : path, optional
         Another table with the same number of rows that holds label and environment. Default for
         an array ``name.npy``: ``name.labels.csv`` (or .parquet, .npz), ``name.csv`` or
@@ -129,6 +135,8 @@ def read_table(
         Prepares columns of any kind of a .csv, .tsv or .parquet file, in memory. It is fitted here,
         as a copy, unless it is fitted already, and is then the table's ``preparation``. Without
         it, features must be complete columns of numbers.
+    clusters : str, optional
+        As `label`, of what rows have in common.
 
     Raises
     ------
@@ -147,8 +155,8 @@ def read_table(
     source = open_table(path)
     if prepare is not None and source.raw is None and not hasattr(prepare, "columns_"):
         prepare = None  # an array holds numbers only
-    roles = {"label": label, "environment": environment}
-    given = [name for name in roles.values() if name]
+    roles = {"label": label, "environment": environment, "clusters": clusters}
+    given = [*dict.fromkeys(name for name in roles.values() if name)]
     inside = [name for name in given if not name.endswith(".npy")]
     holder = source if labels is None else open_table(labels)
     if labels is None and inside and source.path.suffix.lower() in (".npy", ".zarr"):
@@ -179,15 +187,15 @@ def read_table(
             _check_labels(X, found.get(str(name)), role)
         if isinstance(X, np.ndarray) and not (stream and isinstance(X, np.memmap)):
             check_numbers(X, chosen)
-    y, environments = (found.get(str(name)) for name in (label, environment))
+    y, environments, groups = (found.get(str(name)) for name in roles.values())
     if y is not None and (task == "regression" or (task == "auto" and looks_continuous(y))):
         y = as_numbers(y, holder.path)
     names, notes = tuple(chosen), []
     if features is None or isinstance(features, str):  # chosen now, not for a model that has them
-        left_out = sorted({*source.index} - {*names, label, environment})
+        left_out = sorted({*source.index} - {*names, *roles.values()})
         notes = [f"{listed(left_out)} is an index and was left out"] if left_out else []
         notes += [] if stream else suspects(X, names, y, environments)
-    return Table(Path(path), X, names, source.named, y, environments, tuple(notes), prepare)
+    return Table(Path(path), X, names, source.named, y, environments, tuple(notes), prepare, groups)
 
 
 def _prepared(
@@ -264,9 +272,9 @@ def read_columns(
 def open_table(path: str | os.PathLike[str]) -> Source:
     """The table of a file of which only the names of the columns have been read."""
     path = Path(path)
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     if path.is_dir() and suffix != ".zarr":
-        inside = sorted(p.name for p in path.iterdir() if p.suffix.lower() in _FORMATS)[:1000]
+        inside = _tables_in(path)
         hint = f": it holds {listed(inside)}" if inside else ""
         raise TableError(f"{path}: this is a folder; name a table in it{hint}")
     if suffix not in _FORMATS:
@@ -275,9 +283,7 @@ def open_table(path: str | os.PathLike[str]) -> Source:
             f"{shown(path.suffix)}"
         )
     if not path.exists():
-        folder = path.parent.iterdir() if path.parent.is_dir() else ()
-        others = sorted(p.name for p in folder if p.suffix.lower() in _FORMATS)[:1000]
-        hint = suggestion(path.name, others)
+        hint = suggestion(path.name, _tables_in(path.parent))
         raise TableError(f"{path}: there is no such file{hint if 'did you' in hint else ''}")
     with reading(path):
         if suffix != ".zarr":
@@ -287,6 +293,17 @@ def open_table(path: str | os.PathLike[str]) -> Source:
         elif not path.is_dir():
             raise TableError("this is not the folder of a Zarr array")
         return _FORMATS[suffix](path)
+
+
+def _suffix(path: Path) -> str:
+    """The ending of a name that gives the format: two parts if the file is compressed."""
+    return "".join(path.suffixes[-2 if path.suffix.lower() == ".gz" else -1 :]).lower()
+
+
+def _tables_in(folder: Path) -> list[str]:
+    """Names of the tables in a folder, if there is one."""
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted(file.name for file in files if _suffix(file) in _FORMATS)[:1000]
 
 
 def label_files(path: str | os.PathLike[str]) -> list[Path]:

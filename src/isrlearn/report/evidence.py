@@ -37,7 +37,7 @@ def refit(estimator: Any, rows: LabelledRows, **parameters: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         twin = clone(estimator).set_params(**parameters)
-        return twin.fit(rows.X, rows.y, environments=rows.environments)
+        return twin.fit(rows.X, rows.y, environments=rows.environments, clusters=rows.clusters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +85,13 @@ def evidence(
         return Evidence("table", own, _scored(estimator, held_out, metric))
     sample = train.at_most(MOST_VALUES // train.X.shape[1], metric)
     if held_out is not None:
-        comparison = compare_models(*train[:3], model=model, test=held_out)
+        comparison = compare_models(*train[:3], clusters=train.clusters, model=model, test=held_out)
         pairs = [(sample, held_out)]
     else:
         try:
-            comparison = compare_models(*sample[:3], model=model, cv=N_FOLDS)
+            comparison = compare_models(
+                *sample[:3], clusters=sample.clusters, model=model, cv=N_FOLDS
+            )
         except (ValueError, np.linalg.LinAlgError) as error:
             return Evidence("training", own, _scored(estimator, train, metric), reason=str(error))
         folds = sample.folds(N_FOLDS, metric)
@@ -105,7 +107,9 @@ def evidence(
 
 
 def _scored(estimator: Any, rows: LabelledRows, metric: str) -> GroupReport:
-    return group_report(rows.y, estimator.predict(rows.X), rows.environments, metric=metric)
+    _, y, environments, clusters = rows
+    predicted = estimator.predict(rows.X)
+    return group_report(y, predicted, environments, metric=metric, clusters=clusters)
 
 
 def metric_of(estimator: Any) -> str:

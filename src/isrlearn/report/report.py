@@ -178,9 +178,9 @@ def make_report(
     estimator : ISRClassifier or ISRRegressor
         Fitted; or a fitted search, which is then repeated in cross-validation. Of a Pipeline, the
         steps before it prepare the rows once, and are not fitted again in cross-validation.
-    train : (X, y, environments) or EnvironmentData, optional
+    train : (X, y, environments), with clusters as fourth, or EnvironmentData, optional
         The rows it was fitted on. Without them there is no comparison with other models.
-    held_out : (X, y, environments) or EnvironmentData, optional
+    held_out : as `train`, optional
         Rows to score. Without them the training rows are scored by cross-validation.
     chosen : bool, default=False
         Whether the settings were chosen on the rows that are scored; the report says so.
@@ -286,7 +286,8 @@ def _diagnosis(
     task = "classification" if hasattr(estimator, "classes_") else "regression"
     try:
         few = rows.at_most(_MOST_VALUES // rows.X.shape[1], metric_of(estimator))
-        found = diagnose(*few[:3], task=task, compare=False, random_state=random_state)
+        how: dict[str, Any] = {"clusters": few.clusters, "random_state": random_state}
+        found = diagnose(*few[:3], task=task, compare=False, **how)
         return replace(found, unseen=None if comparison is None else left_out(comparison, few))
     except (ValueError, np.linalg.LinAlgError) as error:
         return f"These rows cannot be diagnosed: {error}"
