@@ -471,7 +471,7 @@ class TestMistakes:
         for command in commands:
             precious.write_text("a,b\n1,2\n")
             line = mistake(*command)
-            assert "precious.csv: a file that is not a" in line
+            assert "precious.csv: a file of another kind exists already" in line
             assert "--force" in line
             assert precious.read_text() == "a,b\n1,2\n"
             assert list(tmp_path.iterdir()) == [precious]

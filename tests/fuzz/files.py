@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import copy
 import csv
+import gzip
 import io
 import json
 import os
@@ -153,6 +154,7 @@ def tables() -> dict[str, bytes]:
     lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 4)
     return {
         "t.csv": text.getvalue().encode(),
+        "t.csv.gz": gzip.compress(text.getvalue().encode()),
         "t.parquet": parquet({**columns, "y": y, "e": e}),
         "lists.parquet": parquet({"f": lists, "y": y, "e": e}),
         "t.npz": archive({"X": X, "y": y, "e": e}),
@@ -452,7 +454,7 @@ def table_zarr(rng: Rng, folder: Path) -> Path:
 
 def table_bomb(rng: Rng, folder: Path) -> Path:
     """Small files that hold, or claim to hold, very much."""
-    n, what = int(10 ** rng.uniform(3, 5.5)), rng.integers(9)
+    n, what = int(10 ** rng.uniform(3, 5.5)), rng.integers(10)
     deflated = zipfile.ZIP_DEFLATED
     if what == 0:  # one long line
         return write(folder, "t.csv", ",".join(f"a{i}" for i in range(n)).encode() + b"\n1,2\n")
@@ -482,6 +484,9 @@ def table_bomb(rng: Rng, folder: Path) -> Path:
     if what == 7:
         text = pa.DictionaryArray.from_arrays(np.zeros(n, dtype=np.int32), ["x" * n])
         return write(folder, "t.parquet", parquet({"v": np.zeros(n), "y": text, "e": text}))
+    if what == 8:
+        line = b"0,a,b\n" if rng.integers(2) else b"0,"
+        return write(folder, "t.csv.gz", gzip.compress(b"x,y,e\n" + 100 * n * line))
     path = folder / "t.zarr"
     shape = n * int(10 ** rng.uniform(0, 6)), int(10 ** rng.uniform(0, 6))
     zarr.create_array(store=str(path), shape=shape, chunks=shape, dtype="f8")

@@ -298,7 +298,7 @@ def test_a_compressed_bomb_is_refused_before_it_is_read(tmp_path):
         assert peak < 16 * MEGABYTE
 
 
-@pytest.mark.parametrize("damage", [slice(0, 60), slice(2, None), slice(0, 0)])
+@pytest.mark.parametrize("damage", [slice(0, -9), slice(2, None), slice(0, 0)])
 def test_a_damaged_compressed_table_is_refused(tmp_path, damage):
     content = bytearray(gzip.compress(b"a,b\n" + b"0.25,1.5\n" * 500))
     (tmp_path / "t.csv.gz").write_bytes(content[damage])

@@ -115,7 +115,7 @@ def check_output(
             name = os.fspath(path)
             raise OutputError(f"{name}: this {what} an input of the same command; choose another")
     if not force and not _is_ours(target, kind):
-        what = f"a file that is not a {kind} of isrlearn" if kind else "this file"
+        what = "a file of another kind" if kind else "this file"
         raise OutputError(f"{os.fspath(path)}: {what} exists already; use --force to replace it")
 
 
