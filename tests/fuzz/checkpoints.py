@@ -54,6 +54,8 @@ def faults(n: int, seed: int = 0) -> Iterator[str]:
         train(torch.nn.Linear(3, 2), [batch], epochs=1, **run)
         whole = path.read_bytes()
         for i in range(n):
+            if i and i % 1000 == 0:
+                print(f"{i} of {n}", flush=True)
             data = damaged(whole, rng)
             if data == whole:
                 continue

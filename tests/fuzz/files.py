@@ -1,7 +1,7 @@
 """Damaged and hostile model files and tables: each is loaded correctly or refused by our error.
 
-Run as a script for many of them: ``python tests/fuzz/files.py 40000``; ``--first 123 --workers 0``
-repeats from file 123 in one process. A sample is part of the suite (``test_sample.py``).
+Run as a script for many of them: ``python tests/fuzz/files.py 40000``; ``--first 123`` repeats from
+file 123. A sample is part of the suite (``test_sample.py``).
 """
 
 from __future__ import annotations
@@ -632,6 +632,8 @@ def main() -> int:
         if fault:
             faults.append(f"file {i}, {name}: {fault}")
             print(faults[-1], flush=True)
+        if (i + 1) % 1000 == 0:
+            print(f"{i + 1} of {given.last}, {time.monotonic() - start:.0f} s", flush=True)
     for (name, outcome), n in sorted(seen.items()):
         print(f"{name:15} {outcome:8} {n:6}")
     seconds = time.monotonic() - start
