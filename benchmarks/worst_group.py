@@ -35,7 +35,7 @@ FIRST_SEED = 100
 RAW: dict[str, Any] = {"n_components": None}
 NOTHING: dict[str, Any] = {"n_spurious": 0, "scale": 0.0}
 PLAIN: dict[str, Any] = {"weights": [None, "class"]}
-PAPER: dict[str, Any] = {"variant": "paper", "n_spurious": 1, **PLAIN}
+PAPER: dict[str, Any] = {"variant": "paper", "n_spurious": 1, "threshold": None, **PLAIN}
 
 
 def search(splits: Splits, environments: Any = None, **parameters: Any) -> Any:

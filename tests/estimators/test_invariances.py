@@ -16,7 +16,7 @@ from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
 CLASSIFIERS = {
     "mean": ISRClassifier(),
     "mean, lda": ISRClassifier(head="lda"),
-    "mean, paper": ISRClassifier(variant="paper", n_spurious=2),
+    "mean, paper": ISRClassifier(variant="paper", n_spurious=2, head="lda"),
     "cov": ISRClassifier("cov", n_spurious=2),
     "cov, paper, lda": ISRClassifier("cov", n_spurious=2, variant="paper", head="lda"),
     "multiclass": ISRClassifier("multiclass", n_spurious=2, weights="group"),

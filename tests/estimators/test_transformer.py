@@ -38,9 +38,8 @@ def test_same_columns_with_the_spurious_part_scaled(ternary, form, scale):
     out = isr.transform(X)
     assert out.shape == X.shape
     U, V = isr.eraser_.basis, isr.eraser_.dual
-    expected = X - (1 - scale) * (X - X.mean(axis=0)) @ V @ U.T
-    np.testing.assert_allclose(out, expected, atol=1e-10)
-    np.testing.assert_allclose(out.mean(axis=0), X.mean(axis=0), atol=1e-10)
+    center = 0.0 if "variant" in form else X.mean(axis=0)
+    np.testing.assert_allclose(out, X - (1 - scale) * (X - center) @ V @ U.T, atol=1e-10)
     # A move along the basis shows by a share of `scale`.
     step = isr.transform(X + U[:, 0]) - out
     np.testing.assert_allclose(step, np.tile(scale * U[:, 0], (len(X), 1)), atol=1e-10)

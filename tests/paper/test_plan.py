@@ -79,18 +79,24 @@ def test_where_nothing_is_published_the_published_trials_are_searched():
     assert [k.parameters for k in plan.first_keys()] == published_trials("IRMv1")[:3]
 
 
-def test_isr_has_one_way_to_be_optimised_and_so_the_same_cells_either_way():
+def test_pooled_isr_has_one_way_to_be_optimised_and_so_the_same_cells_either_way():
     plans = [
-        Plan(LINEAR, ("3",), ("isr-mean",), (2,), 1, optimizer=optimizer)
+        Plan(LINEAR, ("3",), ("isr-mean-pooled",), (2,), 1, optimizer=optimizer)
         for optimizer in ("converged", "published")
     ]
     assert plans[0].first_keys() == plans[1].first_keys()
+
+
+def test_the_head_of_published_isr_is_searched_for_as_in_the_paper():
+    plan = Plan(LINEAR, ("3'",), ("isr-cov",), (2,), 1, optimizer="published")
+    assert [key.parameters for key in plan.first_keys()] == published_trials("ERM")
 
 
 @pytest.mark.parametrize(
     ("n_environments", "told"),
     [
         (2, {"isr-mean": 1, "isr-cov": 5, "isr-multiclass": 3, "isr-mean-auto": "auto"}),
+        (2, {"isr-mean-authors": 5, "isr-multiclass-authors": 3}),
         (4, {"isr-mean": 3, "isr-cov": 5, "isr-multiclass": 5, "isr-mean-auto": "auto"}),
         (9, {"isr-mean": 5, "isr-cov": 5, "isr-multiclass": 5, "isr-mean-auto": "auto"}),
     ],

@@ -13,8 +13,6 @@ from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
 from isrlearn.paper.runner import complete, outcomes
 from isrlearn.progress import terminated_as_interrupted
 
-# With several jobs the work is looked up by name in fresh processes: builtins are there too.
-
 
 def test_several_processes_yield_what_one_does():
     tasks = [3, 1, 4, 1, 5, 0, 2]
@@ -25,13 +23,13 @@ def test_nothing_to_do_yields_nothing():
     assert list(outcomes(range, [], 4)) == []
 
 
-def test_a_process_that_dies_is_an_error_with_its_exit_code():
-    with pytest.raises(RuntimeError, match="exit code 7"):
+def test_a_process_that_dies_is_an_error():
+    with pytest.raises(RuntimeError, match="a worker process died"):
         list(outcomes(os._exit, [7, 7], 2))
 
 
-def test_an_error_in_a_process_is_raised_with_its_traceback():
-    with pytest.raises(RuntimeError, match="JSONDecodeError"):
+def test_an_error_in_a_process_is_raised():
+    with pytest.raises(json.JSONDecodeError):
         list(outcomes(json.loads, ["no json", "no json"], 2))
 
 

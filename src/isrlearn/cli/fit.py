@@ -59,7 +59,7 @@ SETTINGS = tables.options(
     option("--level", type=float, help="Level of that test. [default: 0.01]"),
     option("--scale", type=float, help="Share of these directions to keep, 0 to 1. [default: 0]"),
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
-    option("--variant", type=Choice(["pooled", "paper"]), help="[default: pooled]"),
+    option("--variant", type=Choice(["pooled", "paper", "authors"]), help="[default: pooled]"),
     option("--head", type=HEADS, help="[default: logistic; ridge for a regression]"),
     option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 1]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),

@@ -14,7 +14,7 @@ from isrlearn.core.moments import NEGLIGIBLE, Moments
 from isrlearn.core.rank import RankTest, independent_shifts, mean_rank
 from isrlearn.core.whiten import ROWS_PER_FEATURE, Whitening, equalised, whitening, without_rounding
 
-Variant = Literal["pooled", "paper"]
+Variant = Literal["pooled", "paper", "authors"]
 Rank = int | Literal["auto"] | RankTest
 
 #: Entries of a dual up to which float32 has enough range on either side, and the ratio of scales of
@@ -136,8 +136,9 @@ def mean_subspace(
     r"""Span of the differences of the cell means between environments (ISR-Mean, Algorithm 1).
 
     ``variant="paper"``: the leading eigenvectors of the covariance of the environments' means in
-    one class, all with the same weight. ``variant="pooled"``, ours: those of one scatter over all
-    the given classes,
+    one class, all with the same weight. ``variant="authors"``: the same, filled up with directions
+    that do not shift where E−1 are fewer than asked for: appendix A.1's other way to deal with few
+    environments. ``variant="pooled"``, ours: those of one scatter over all the given classes,
 
     .. math:: \sum_{k,e} n_{ke} (m_{ke} - \bar{m_k})(m_{ke} - \bar{m_k})^\top,
 
@@ -154,7 +155,7 @@ def mean_subspace(
     classes : array-like of int, optional
         Positions of the classes to use. Default: all ("pooled"), the last one that was seen in
         two environments ("paper").
-    variant : {"pooled", "paper"}, default="pooled"
+    variant : {"pooled", "paper", "authors"}, default="pooled"
     level : float, default=0.01
         Level of the rank test.
 
@@ -167,7 +168,7 @@ def mean_subspace(
     [1.0, 0.0, 0.0]
     """
     picked, coordinates = None if classes is None else np.atleast_1d(classes), None
-    if variant == "paper":
+    if variant != "pooled":
         picked = last_compared(moments) if picked is None else picked
         shifts = np.concatenate([_centred(moments, k) for k in picked])
     else:
@@ -178,7 +179,8 @@ def mean_subspace(
         shifts = moments.mean_shifts(picked)
     auto, axes = n_spurious == "auto", None
     shifts = shifts if coordinates is None else shifts @ coordinates.factor
-    _, s, Vt = np.linalg.svd(shifts, full_matrices=auto and coordinates is not None)
+    fill = variant == "authors"
+    _, s, Vt = np.linalg.svd(shifts, full_matrices=fill or (auto and coordinates is not None))
     if auto:
         # One whitening and one decomposition for the rank test and the subspace.
         axes = None if coordinates is None else (s**2, coordinates.factor @ Vt.T)
@@ -186,7 +188,7 @@ def mean_subspace(
     test = n_spurious if isinstance(n_spurious, RankTest) else None
     rank = n_spurious.rank if isinstance(n_spurious, RankTest) else int(n_spurious)
     limit = min(independent_shifts(moments.count, picked), np.count_nonzero(s > s[:1] * NEGLIGIBLE))
-    return oblique(Vt[: min(rank, limit)].T, coordinates, s**2, test)
+    return oblique(Vt[: rank if fill else min(rank, limit)].T, coordinates, s**2, test)
 
 
 def multiclass_subspace(
@@ -200,8 +202,9 @@ def multiclass_subspace(
 
     ``variant="paper"``: E−1 principal directions of each class's means, stacked as unit vectors;
     the leading left singular vectors of the stack. Every direction has the same weight there,
-    noise included once E−1 exceeds the true rank. ``variant="pooled"`` weights each by the size
-    of its shift: it is `mean_subspace` over all the classes.
+    noise included once E−1 exceeds the true rank. ``variant="authors"`` stacks min(E−1,
+    `n_spurious`) of each class, as the authors' code. ``variant="pooled"`` weights each by the
+    size of its shift: it is `mean_subspace` over all the classes.
 
     Parameters are those of `mean_subspace`, without `classes`.
 
@@ -219,9 +222,8 @@ def multiclass_subspace(
         return mean_subspace(moments, n_spurious, level=level)
     rank, test = tested(n_spurious, lambda: mean_rank(moments, level=level))
     rank = min(rank, independent_shifts(moments.count))
-    directions = [
-        row_space(_centred(moments, k), None).basis.T for k in range(len(moments.classes))
-    ]
+    each = rank if variant == "authors" else None
+    directions = [row_space(_centred(moments, k), each).basis.T for k in range(len(moments.mean))]
     return row_space(np.concatenate(directions), rank, test)
 
 

@@ -44,24 +44,26 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     n_components : int, float, "auto" or None, default="auto"
         Reduce to that many principal components first, or to as many as hold that fraction of the
         variance. "auto": all features if there are twenty rows per feature, else one component
-        per twenty rows, at most 200 (and all features below 50), and all features with
-        ``variant="paper"``. None: always all features.
-    variant : {"pooled", "paper"}, default="pooled"
-        Our pooled forms, or the published algorithms. The published "mean" compares the last class
-        that was seen in two environments.
+        per twenty rows, at most 200 (and all features below 50), and all features in the
+        published variants. None: always all features.
+    variant : {"pooled", "paper", "authors"}, default="pooled"
+        Our pooled forms, or the published procedure, with scikit-learn's logistic regression on
+        features as they are. The published "mean" compares the last class that was seen in two
+        environments. "authors" is "paper" but for two steps in which the authors' code differs
+        (`mean_subspace`, `multiclass_subspace`).
     head : {"logistic", "lda"}, linear estimator or (coef, intercept), default="logistic"
         What is fitted on the rest. A pair adapts the last layer of a trained network: nothing is
         fitted, the removal is folded into it; its rows follow the sorted classes.
     C : float, default=1.0
         Inverse L2 penalty of the head, on whitened (or, with few rows per feature, standardised)
-        features.
+        features; in the published variants, on features as they are.
     weights : {"auto", "class", "group", "subsample"}, dict or None, default="auto"
         Weights of the rows for the head: "class" gives every class the same total weight, "group"
         every class in every environment (the paper's reweighting; classes still have the same
         total weight where cells are missing or environments unknown), a dict gives each class
         its weight. "subsample" averages ten heads, each fitted on as many rows of every group as
-        the smallest group has: for groups of a few rows. "auto" is "group"; with
-        ``variant="paper"``, or a head that takes no weights, it is None.
+        the smallest group has: for groups of a few rows. "auto" is "group"; in the published
+        variants, or with a head that takes no weights, it is None.
     missing_environments : {"raise", "single"}, default="raise"
         What to do when `fit` gets no environments: raise an error, or treat all rows as one
         environment and remove nothing.

@@ -217,7 +217,7 @@ class ISRRegressorCV(RegressorMixin, Search):
     n_spurious
         As in `ISRClassifierCV`.
     compare : {"means", "given-target"} or list, optional
-        By default both; with ``variant="paper"``, "means".
+        By default both; in the published variants, "means".
     scale : float or list, default=(0.0, 0.25, 0.5, 1.0)
         As in `ISRClassifierCV`.
     alpha : float or list, default=(0.1, 1.0, 10.0, 100.0, 1000.0)

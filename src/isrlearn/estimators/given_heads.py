@@ -1,4 +1,4 @@
-"""Heads that users give: coefficients with intercepts, and linear scikit-learn estimators."""
+"""Heads that users give: coefficients, linear scikit-learn estimators; and the published one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import has_fit_parameter
 
+from isrlearn.core.subspace import Eraser
+from isrlearn.core.whiten import Coordinates
 from isrlearn.estimators.heads import Problem
 
 #: Rows on which a given head is checked to be affine.
 _PROBES = 16
+#: Most features that are rotated, by a d×d matrix, as in the authors' code.
+_ROTATED = 4096
 #: Share of the largest deviation below which a direction holds rounding errors.
 _ROUNDING = 1e-6
 
@@ -45,11 +50,32 @@ def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[ND
     return (coef[0], intercept) if n_classes is None else (coef, intercept)
 
 
-def fit_estimator(head: Any, problem: Problem) -> tuple[NDArray, NDArray]:
+def published_coordinates(eraser: Eraser) -> Coordinates:
+    """Erased features as in the authors' code: rotated, spurious directions first, not whitened."""
+    d, r = eraser.basis.shape
+    if r == 0 or d > _ROTATED:
+        return Coordinates(eraser, np.ones(d))
+    Q = np.linalg.qr(eraser.basis, mode="complete")[0]
+    Q[:, :r] *= eraser.scale
+    return Coordinates(eraser, Q)
+
+
+def published_head(head: Any, penalty: float, sample: Any) -> Any:
+    """The authors' logistic regression in place of ours; other heads as they are.
+
+    Their solver stops early, on features that are not centred, so that only the same one gives the
+    same predictions. Rows that are not in memory keep our solver, which minimises the same loss.
+    """
+    if head != "logistic" or not isinstance(sample.X, np.ndarray):
+        return head
+    return LogisticRegression(C=1 / penalty if penalty else np.inf, max_iter=1000)
+
+
+def fit_estimator(head: Any, problem: Problem, *, clean: bool) -> tuple[NDArray, NDArray]:
     """Coefficients and intercepts of a fitted clone of a linear scikit-learn estimator."""
     fitted = clone(head)
     Z, y, weight = problem.sample.in_memory(problem.coordinates, problem.weights)
-    Z = _without_rounding(Z)
+    Z = _without_rounding(Z) if clean else Z
     if weight is None:
         fitted.fit(Z, y)
     elif has_fit_parameter(fitted, "sample_weight"):

@@ -26,7 +26,12 @@ from isrlearn.core.whiten import (
     reliable_components,
 )
 from isrlearn.engine import SparseRows
-from isrlearn.estimators.given_heads import check_head, fit_estimator
+from isrlearn.estimators.given_heads import (
+    check_head,
+    fit_estimator,
+    published_coordinates,
+    published_head,
+)
 from isrlearn.estimators.heads import HEADS, Problem, cell_weights, n_repeated
 from isrlearn.estimators.held_out import compared_moments, helpful
 from isrlearn.estimators.permutation import permutation_rank
@@ -193,7 +198,7 @@ class Fitter:
             enough = int(spare // ROWS_PER_FEATURE)
             # All features where rows are enough to whiten them, or where so few components would
             # lose the invariant signal. The published algorithms have no default reduction.
-            whole = first.variant == "paper" or enough >= self.moments.n_features
+            whole = first.variant != "pooled" or enough >= self.moments.n_features
             p = None if whole or enough < _FEWEST else min(_MOST, enough)
         elif p is not None:
             check.check_n_components(p, d)
@@ -240,6 +245,8 @@ class Fitter:
         found = self._subspaces[key]
         subspace = found if P is None else found.lift(P)
         center = self.moments.total[1][: len(subspace.basis)]
+        if P is None and s.variant != "pooled":
+            center = np.zeros(len(center))  # as published: the spurious part is that of x itself
         eraser = Eraser(subspace.basis, subspace.dual, s.scale, center)
         coef = intercept = None
         if isinstance(s.head, tuple):
@@ -291,7 +298,7 @@ class Fitter:
             if isinstance(getattr(rows, "X", None), SparseRows):
                 rows = replace(rows, X=rows.X[:])
             in_memory = isinstance(getattr(rows, "X", None), np.ndarray)
-            if method.one_class and s.variant == "paper" and in_memory:
+            if method.one_class and s.variant != "pooled" and in_memory:
                 rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
             rank = permutation_rank(rows, method, level=s.level)
         elif rank == "auto":
@@ -345,9 +352,16 @@ class Fitter:
         key = (*shared, s.penalty)
         if key in self._heads:
             return self._heads[key]
-        center = self.features.total[1]
+        head, pooled = s.head, s.variant == "pooled"
+        if not pooled:
+            head = published_head(head, s.penalty, self.sample)
+        # Scikit-learn's heads get published features as they are; ours do not depend on the origin.
+        raw = not (pooled or isinstance(head, str))
+        center = np.zeros(self.features.n_features) if raw else self.features.total[1]
         eraser = Eraser(subspace.basis, subspace.dual, 1.0 if idle else s.scale, center)
-        if self.features.scatter is None:
+        if not pooled:
+            coordinates = published_coordinates(eraser)
+        elif self.features.scatter is None:
             coordinates = self.sample.standardised(eraser)
         else:
             coordinates = head_coordinates(self.features, eraser)
@@ -361,11 +375,11 @@ class Fitter:
             start = self._starts.get((*shared, i))
             tol = _ROUGH if self.clip or len(samples) > 1 else None
             problem = Problem(sample, moments, coordinates, s.penalty, weights, start, tol)
-            if isinstance(s.head, str):
-                *head, self._starts[(*shared, i)] = HEADS[s.head].fit(problem)
-                heads.append(head)
+            if isinstance(head, str):
+                *found, self._starts[(*shared, i)] = HEADS[head].fit(problem)
+                heads.append(found)
             else:
-                heads.append(fit_estimator(s.head, problem))
+                heads.append(fit_estimator(head, problem, clean=pooled))
         coef, intercept = heads[0]
         if len(heads) > 1:
             coef, intercept = (np.mean(part, axis=0) for part in zip(*heads, strict=True))

@@ -33,7 +33,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         lower error in environments held out in turn, if it is better than no removal by more than
         one standard error, and else removes nothing; with two environments, none can be held
         out. "auto" is "means" if there is nothing to decide: if `n_spurious` is a number, with
-        ``variant="paper"``, and for a head given as a pair.
+        in the published variants, and for a head given as a pair.
     level : float, default=0.01
         Level of each step of the rank test.
     scale : float, default=0.0
@@ -41,16 +41,17 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     n_components : int, float, "auto" or None, default="auto"
         Reduce to that many principal components first, or to as many as hold that fraction of the
         variance. "auto": all features if there are twenty rows per feature, else one component
-        per twenty rows, at most 200 (and all features below 50), and all features with
-        ``variant="paper"``. None: always all features.
-    variant : {"pooled", "paper"}, default="pooled"
-        Our pooled form, or the published algorithm.
+        per twenty rows, at most 200 (and all features below 50), and all features in the
+        published variants. None: always all features.
+    variant : {"pooled", "paper", "authors"}, default="pooled"
+        Our pooled form, or the published algorithm, with a penalty on features as they are
+        ("authors": see `mean_subspace`).
     head : "ridge", linear estimator or (coef, intercept), default="ridge"
         What is fitted on the rest; "ridge" needs no second pass over the data. A pair adapts the
         last layer of a trained model.
     alpha : float, default=1.0
         Penalty of the "ridge" head, on whitened (or, with few rows per feature, standardised)
-        features.
+        features; in the published variants, on features as they are.
     weights : "group" or None, default=None
         "group" gives every environment the same total weight for the head.
     missing_environments : {"raise", "single"}, default="raise"
@@ -178,7 +179,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
             )
         # An explicit number is removed; and a trained head may have seen every environment.
         decided = not isinstance(self.n_spurious, str) or isinstance(self.head, tuple)
-        decided = decided or self.variant == "paper" or self.scale == 1
+        decided = decided or self.variant != "pooled" or self.scale == 1
         return Settings(
             "regression",
             self.n_spurious,

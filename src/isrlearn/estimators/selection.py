@@ -65,7 +65,7 @@ def comparisons(value: Any, n_spurious: Any, variant: str) -> list:
     if value is not None:
         return candidates("compare", value)
     tried = candidates("n_spurious", n_spurious)
-    one = variant == "paper" or "permutation" in tried or tried == [0]
+    one = variant != "pooled" or "permutation" in tried or tried == [0]
     return ["means"] if one else ["means", "given-target"]
 
 

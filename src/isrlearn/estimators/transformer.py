@@ -35,7 +35,8 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
     n_spurious, level, scale, n_components, variant
         As in `ISRClassifier`.
     output : {"same", "invariant"}, default="same"
-        "same": all columns, with the spurious part scaled. "invariant": only the coordinates that
+        "same": all columns, with the spurious part scaled; in the published variants with
+        `n_components`, the principal components instead. "invariant": only the coordinates that
         are left (`scale` must be 0).
     missing_environments : {"raise", "single"}, default="raise"
         As in `ISRClassifier`.
@@ -135,8 +136,8 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
         """X with its spurious part scaled, or its invariant coordinates."""
         check_is_fitted(self)
         X = check.check_features(self, X)
-        if self._invariant is not None:
-            return affine(X, self._invariant, 0.0).astype(X.dtype)
+        if self._map is not None:
+            return affine(X, *self._map).astype(X.dtype)
         if isinstance(X, Rows):
             if X.shape[0] * X.shape[1] > _MOST:
                 raise ValueError(
@@ -151,9 +152,17 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
         """Names of the columns that `transform` returns."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        if self._invariant is None:
+        if self._map is None:
             return names
-        return np.array([f"invariant{i}" for i in range(self._invariant.shape[1])], dtype=object)
+        name = "invariant" if self.output == "invariant" else "component"
+        return np.array([f"{name}{i}" for i in range(self._map[0].shape[1])], dtype=object)
+
+    def affine_map(self) -> tuple[NDArray, NDArray]:
+        """Coefficients (m, d) and intercepts (m,) of what `transform` does to a row."""
+        check_is_fitted(self)
+        if self._map is None:
+            return self.eraser_.fold(np.eye(self.n_features_in_), 0.0)
+        return np.ascontiguousarray(self._map[0].T), self._map[1]
 
     def _settings(self) -> Settings:
         """The parameters, checked."""
@@ -168,15 +177,17 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
         )
 
     def _store(self, fitted: Fitted) -> Self:
-        self._invariant = None
+        components, basis = fitted.components, fitted.subspace.basis
+        columns, center = None, np.zeros(len(basis))
+        if components is not None and self.variant != "pooled":
+            center = fitted.eraser.center
+            columns = fitted.eraser.fold(components.T, 0.0)[0].T
         if self.output == "invariant":
-            d = fitted.moments.n_features
-            span = np.eye(d) if fitted.components is None else fitted.components
+            span = np.eye(len(basis)) if components is None else components
             # Functionals that vanish on the spurious basis: the complement is orthogonal to it
             # even where the erasure is oblique.
-            spurious = fitted.subspace.basis.T @ span
-            rank = fitted.subspace.rank
-            self._invariant = span @ linalg.null_space(spurious) if rank else span
+            columns = span @ linalg.null_space(basis.T @ span) if basis.shape[1] else span
+        self._map = None if columns is None else (columns, -center @ columns)
         return fitted.store(self)
 
     def __sklearn_tags__(self) -> Tags:

@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import __version__
-from isrlearn.engine.rows import ArrayRows
 from isrlearn.estimators import TablePreparer
 from isrlearn.estimators.linear import check_precision
 from isrlearn.estimators.preparation import split_pipeline
@@ -147,11 +146,7 @@ def affine_map(estimator: Any) -> Head:
     """Coefficients (m, d) and intercepts (m,) of everything the estimator does to a row."""
     if hasattr(estimator, "coef_"):
         return np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_)
-    unit = np.eye(estimator.n_features_in_)
-    if estimator.output == "same":
-        return estimator.eraser_.fold(unit, 0.0)
-    coef = estimator.transform(ArrayRows(unit)).T  # without an intercept
-    return np.ascontiguousarray(coef), np.zeros(len(coef))
+    return estimator.affine_map()
 
 
 def _notes(estimator: Any, names: Sequence[str] | None) -> dict[str, str]:

@@ -94,7 +94,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             *("isr-joint", "isr-joint-auto"),
             *("erm", "irmv1", "irmv1-best", "iga", "oracle"),
         ),
-        ("erm", "irmv1", "iga", "andmask", "oracle"),
+        ("isr-mean", "isr-cov", "erm", "irmv1", "iga", "andmask", "oracle"),
     ),
     "multiclass": Experiment(
         "Multiclass linear unit test",

@@ -12,6 +12,7 @@ import numpy as np
 from isrlearn import ISRClassifier, ISRRegressor
 from isrlearn.paper.baselines import make_baseline, published_trials, search_space
 from isrlearn.paper.experiments import Panel
+from isrlearn.paper.isr import PublishedISR
 
 BOTH = frozenset({"classification", "regression"})
 CLASSIFICATION = frozenset({"classification"})
@@ -62,26 +63,32 @@ def _nothing(n: int) -> list[dict[str, Any]]:
 
 
 def _isr(label: str, method: str, variant: str, *, auto: bool = False) -> Method:
-    """An ISR classifier that knows the number of spurious dimensions, or tests for it."""
+    """An ISR model that knows the number of spurious dimensions, or tests for it."""
+    regression = method == "regression"
 
-    def build(panel: Panel, n_environments: int) -> ISRClassifier:
+    def build(panel: Panel, n_environments: int) -> Any:
         # The means of E environments show E − 1 dimensions per class. In the binary tests both
         # classes shift along the same ones, ±μ_e, so "mean" counts those of one class.
-        seen = {"mean": n_environments - 1, "multiclass": panel.n_classes * (n_environments - 1)}
+        shown = n_environments - 1
+        seen = {"mean": shown, "regression": shown, "multiclass": panel.n_classes * shown}
+        if variant == "authors" and method == "mean":
+            seen = {}  # filled up with directions that do not shift
         n_spurious = min(panel.n_spurious, seen.get(method, panel.n_spurious))
-        rank = "auto" if auto else n_spurious
-        return ISRClassifier(method, n_spurious=rank, variant=variant, weights=None)
+        if variant != "pooled":
+            return PublishedISR(method, n_spurious, variant)
+        if regression:
+            return ISRRegressor(n_spurious=n_spurious)
+        return ISRClassifier(method, n_spurious="auto" if auto else n_spurious, weights=None)
 
-    return Method(label, build, CLASSIFICATION, {"converged": _nothing})
+    trials: dict[str, Trials] = {"converged": _nothing}
+    if variant != "pooled":
+        trials["published"] = partial(_published, "ERM")
+    return Method(label, build, REGRESSION if regression else CLASSIFICATION, trials)
 
 
-def _isr_regression(label: str, variant: str) -> Method:
-    """An ISR regressor."""
-
-    def build(panel: Panel, n_environments: int) -> ISRRegressor:
-        return ISRRegressor(n_spurious=min(panel.n_spurious, n_environments - 1), variant=variant)
-
-    return Method(label, build, REGRESSION, {"converged": _nothing})
+def _published(algorithm: str, n: int) -> list[dict[str, Any]]:
+    """The first trials of the published search."""
+    return [dict(trial) for trial in published_trials(algorithm)[:n]]
 
 
 def _baseline(algorithm: str, *, oracle: bool = False) -> Method:
@@ -90,10 +97,7 @@ def _baseline(algorithm: str, *, oracle: bool = False) -> Method:
     def build(panel: Panel, n_environments: int) -> Any:
         return make_baseline(algorithm, task=panel.task)
 
-    def published(n: int) -> list[dict[str, Any]]:
-        return [dict(trial) for trial in published_trials(algorithm)[:n]]
-
-    trials: dict[str, Trials] = {"published": published}
+    trials: dict[str, Trials] = {"published": partial(_published, algorithm)}
     if "optimizer" in make_baseline(algorithm).get_params():
         trials = {"converged": partial(_penalties, algorithm), **trials}
     return Method(algorithm, build, BOTH, trials, oracle)
@@ -117,6 +121,7 @@ _IRMV1 = _baseline("IRMv1")
 
 METHODS: dict[str, Method] = {
     "isr-mean": _isr("ISR-Mean", "mean", "paper"),
+    "isr-mean-authors": _isr("ISR-Mean, lowest d_c directions", "mean", "authors"),
     "isr-mean-pooled": _isr("ISR-Mean, pooled", "mean", "pooled"),
     "isr-mean-auto": _isr("ISR-Mean, pooled, rank tested", "mean", "pooled", auto=True),
     "isr-cov": _isr("ISR-Cov", "cov", "paper"),
@@ -124,9 +129,10 @@ METHODS: dict[str, Method] = {
     "isr-joint": _isr("ISR-Joint", "joint", "pooled"),
     "isr-joint-auto": _isr("ISR-Joint, rank tested", "joint", "pooled", auto=True),
     "isr-multiclass": _isr("ISR-Multiclass", "multiclass", "paper"),
+    "isr-multiclass-authors": _isr("ISR-Multiclass, authors' code", "multiclass", "authors"),
     "isr-multiclass-pooled": _isr("ISR-Multiclass, pooled", "multiclass", "pooled"),
-    "isr-regression": _isr_regression("ISR-Regression", "paper"),
-    "isr-regression-pooled": _isr_regression("ISR-Regression, pooled", "pooled"),
+    "isr-regression": _isr("ISR-Regression", "regression", "paper"),
+    "isr-regression-pooled": _isr("ISR-Regression, pooled", "regression", "pooled"),
     "erm": _baseline("ERM"),
     "least-squares": replace(_baseline("ERM"), label="Least squares (ERM)", tasks=REGRESSION),
     "irmv1": _IRMV1,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar, cast
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -96,14 +95,14 @@ def outcomes(
     """Each outcome of ``work(task)`` for all tasks, as soon as it is available.
 
     With one job everything runs in this process, in order. With more jobs, each of as many fresh
-    processes gets one task at a time and returns outcome by outcome, so that an interruption
-    loses only what had not yet been yielded. BLAS runs on one thread in either case: an outcome
-    is bitwise the same for any number of jobs.
+    processes gets one task at a time and returns its outcomes together: an interruption loses
+    those of the tasks under way. BLAS runs on one thread in either case: an outcome is bitwise
+    the same for any number of jobs.
 
     Parameters
     ----------
     work : callable
-        Yields the outcomes of a task. With several jobs it must be importable by its name.
+        Yields the outcomes of a task.
     tasks : sequence
         The tasks.
     n_jobs : int, default=1
@@ -121,73 +120,35 @@ def outcomes(
     """
     if n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs}: it must be at least 1")
-    n_jobs = min(n_jobs, len(tasks))
-    if n_jobs <= 1:
+    if min(n_jobs, len(tasks)) <= 1:
         with threadpool_limits(limits=1):
             for task in tasks:
                 yield from work(task)
         return
-    workers = [_started(work) for _ in range(n_jobs)]
-    try:
-        yield from _distributed(workers, list(tasks))
-    finally:
-        for process, connection in workers:
-            connection.close()
-            process.terminate()
-            process.join()
-
-
-def _started(work: Callable[[Any], Iterable[Any]]) -> tuple[BaseProcess, Connection]:
-    """A new worker and our end of the pipe to it."""
+    others = set(multiprocessing.active_children())
     # Spawned, not forked: BLAS threads do not survive a fork, and a forked worker would inherit
     # the lock on the record file and keep it if this process were killed.
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(work, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    return process, ours
-
-
-def _serve(work: Callable[[Any], Iterable[Any]], connection: Connection) -> None:
-    """Work on the tasks that arrive, until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the workers
+    pool = ProcessPoolExecutor(n_jobs, multiprocessing.get_context("spawn"), _ignore_interrupts)
     try:
-        with threadpool_limits(limits=1):
-            while True:
-                for outcome in work(connection.recv()):
-                    connection.send(("outcome", outcome))
-                connection.send(("done", None))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return
-    except Exception:
-        connection.send(("error", traceback.format_exc()))
+        for done in as_completed([pool.submit(_outcomes, work, task) for task in tasks]):
+            yield from done.result()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "a worker process died (killed, or out of memory): finished cells are kept, run the "
+            "command again to continue"
+        ) from error
+    finally:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
 
 
-def _distributed(workers: list[tuple[BaseProcess, Connection]], tasks: list[Any]) -> Iterator[Any]:
-    """Outcomes in the order they arrive; each worker gets its next task when it is done."""
-    waiting = iter(tasks)
-    process_of = {connection: process for process, connection in workers}
-    for _, connection in workers:
-        connection.send(next(waiting))
-    busy = set(process_of)
-    while busy:
-        for ready in wait(list(busy)):
-            connection = cast(Connection, ready)
-            try:
-                kind, content = connection.recv()
-            except (EOFError, ConnectionResetError):
-                process = process_of[connection]
-                process.join()
-                raise RuntimeError(
-                    f"a worker process died with exit code {process.exitcode} (killed, or out of "
-                    "memory): finished cells are kept, run the command again to continue"
-                ) from None
-            if kind == "outcome":
-                yield content
-            elif kind == "error":
-                raise RuntimeError(f"a worker process failed:\n{content}")
-            elif (task := next(waiting, None)) is not None:
-                connection.send(task)
-            else:
-                busy.discard(connection)
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent, which ends the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _outcomes(work: Callable[[Task], Iterable[Outcome]], task: Task) -> list[Outcome]:
+    """All outcomes of a task, in a process of its own."""
+    with threadpool_limits(limits=1):
+        return list(work(task))

@@ -183,8 +183,9 @@ class LinearBaseline(LinearModel):
         """Integer code of each sample's environment."""
         labels = check_environments(environments, n, self.missing_environments)
         if self._ignores_environments:
-            # Blocks that fit in the cache. The mean of their means, by share, is that of all.
-            return np.arange(n) // _BLOCK
+            # Blocks that fit in the cache. The mean of their means, by share, is that of all. The
+            # squared error needs one: a triangle stands for its rows.
+            return np.arange(n) // (n if is_regressor(self) else _BLOCK)
         _, codes = encode(labels)
         unknown = int((codes == MISSING).sum())
         if unknown:

@@ -1,0 +1,102 @@
+"""The published subspaces with a head that is optimised as the baselines are."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.base import BaseEstimator
+
+from isrlearn.core import METHODS, Eraser, Moments, Subspace, head_coordinates, ridge_head
+from isrlearn.engine import cell_moments, fit_logistic
+from isrlearn.paper.baselines import make_baseline
+
+
+class PublishedISR(BaseEstimator):
+    """A published subspace, and a linear head on its complement.
+
+    ``optimizer="published"`` fits the head by the Adam of the linear unit tests on the invariant
+    coordinates, as the paper does; "converged" by our own head, on whitened features, so that
+    only the subspace is the paper's. `isrlearn.ISRClassifier` with ``variant="paper"`` is the
+    procedure on real data instead, with scikit-learn's logistic regression.
+
+    Parameters
+    ----------
+    method : str
+        A name in `isrlearn.core.METHODS`.
+    n_spurious : int
+        Number of spurious dimensions.
+    variant : {"paper", "authors"}, default="paper"
+    optimizer : {"converged", "published"}, default="converged"
+    learning_rate, weight_decay, random_state
+        Of Adam ("published" only), as in `isrlearn.paper.baselines.ERMClassifier`.
+
+    Examples
+    --------
+    >>> from isrlearn.paper.datasets import make_linear_unit_test
+    >>> train = make_linear_unit_test("3s", n_environments=6, random_state=0).train
+    >>> isr = PublishedISR("mean", 5).fit(train.X, train.y, train.environments)
+    >>> bool((isr.predict(train.X) == train.y).mean() > 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        method: str,
+        n_spurious: int,
+        variant: str = "paper",
+        optimizer: str = "converged",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        random_state: int | None = None,
+    ) -> None:
+        self.method = method
+        self.n_spurious = n_spurious
+        self.variant = variant
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+
+    def fit(self, X: NDArray, y: NDArray, environments: NDArray) -> Self:
+        """Find the subspace, and fit the head on the rest."""
+        method, d = METHODS[self.method], X.shape[1]
+        target = None if method.uses_classes else y
+        if method.uses_classes:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+        else:
+            codes = np.zeros(len(y), dtype=int)
+        moments = cell_moments(X, codes, environments, targets=target)
+        found = method.find(moments.columns(d), self.n_spurious, variant=self.variant)
+        head = self._adam if self.optimizer == "published" else self._converged
+        self.coef_, self.intercept_ = head(X, codes if target is None else y, moments, found)
+        return self
+
+    def _adam(self, X: NDArray, y: NDArray, moments: Moments, found: Subspace) -> tuple[Any, Any]:
+        span = linalg.null_space(found.basis.T) if found.rank else np.eye(X.shape[1])
+        task = "classification" if hasattr(self, "classes_") else "regression"
+        names = ("learning_rate", "weight_decay", "random_state")
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        head = make_baseline("ERM", task=task, optimizer="published", **settings).fit(X @ span, y)
+        return head.coef_ @ span.T, head.intercept_
+
+    def _converged(
+        self, X: NDArray, y: NDArray, moments: Moments, found: Subspace
+    ) -> tuple[Any, Any]:
+        features = moments.columns(X.shape[1])
+        coordinates = head_coordinates(features, Eraser.of(found, 0.0, features.total[1]))
+        if not hasattr(self, "classes_"):
+            return ridge_head(moments, coordinates)
+        shared: dict[str, Any] = {"coordinates": coordinates, "scatter": moments.total[2]}
+        head = fit_logistic(X, y, n_classes=len(self.classes_), **shared)
+        return coordinates.fold(head.coef, head.intercept)
+
+    def predict(self, X: NDArray) -> NDArray:
+        """Class or target of each row."""
+        scores = X @ self.coef_.T + self.intercept_
+        if not hasattr(self, "classes_"):
+            return np.asarray(scores)
+        codes = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
+        return np.asarray(self.classes_[codes])
