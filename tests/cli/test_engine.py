@@ -46,7 +46,7 @@ def assert_same(a, b):
 
 @pytest.mark.parametrize("task", [[], ["--task", "regression"], ["--head", "lda"]])
 def test_both_engines_fit_the_same(fitted, task):
-    assert_same(fitted("--engine", "dask", *task), fitted(*task))
+    assert_same(fitted("--engine", "dask", *task), fitted("--no-search", *task))
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_a_scheduler_is_found_by_its_address(fitted):
     with local_cluster(1) as cluster:
         address = cluster.scheduler_address
         found = fitted("--engine", "dask", "--scheduler", address)
-    assert_same(found, fitted())
+    assert_same(found, fitted("--no-search"))
 
 
 @pytest.mark.parametrize(

@@ -76,12 +76,21 @@ FORMATS = ["csv", "tsv", "parquet", "npz", "npy"]
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_fit_is_the_library_s_fit(well, folder, model, tmp_path, suffix):
     out = tmp_path / "model.isr"
-    printed = well("fit", folder / f"train.{suffix}", *COLUMNS, "--out", out)
+    printed = well("fit", folder / f"train.{suffix}", *COLUMNS, "--no-search", "--out", out)
     fitted, expected = isrlearn.load(out), isrlearn.load(model)
     np.testing.assert_allclose(fitted.coef_, expected.coef_, rtol=1e-12)
     assert f"{expected.n_spurious_} of 4 directions" in printed
     assert f"The model is in {out}." in printed
     assert read_model(out).feature_names == ("f0", "f1", "f2", "f3")
+
+
+def test_settings_are_searched_by_default(well, folder, tmp_path):
+    out = tmp_path / "model.isr"
+    printed = well("fit", folder / "train.csv", *COLUMNS, "--out", out)
+    table = read_table(folder / "train.csv", label="label", environment="environment")
+    expected = isrlearn.ISRClassifierCV().fit(table.X, table.y, table.environments)
+    np.testing.assert_allclose(isrlearn.load(out).coef_, expected.coef_, rtol=1e-9)
+    assert f"Best of {len(expected.cv_results_['params'])} settings" in printed
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

@@ -107,8 +107,8 @@ def test_moments_are_those_in_memory(collection, data, scheduler, keep):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"n_components": 4, "n_spurious": 1},
+        {"weights": "group"},
+        {"n_components": 4, "n_spurious": 1, "weights": "class"},
         {"head": "lda", "method": "joint", "n_spurious": 2},
         {"weights": "group", "C": 0.01},
         {"weights": "class", "variant": "paper", "n_spurious": 1},
@@ -132,6 +132,22 @@ def test_classifiers_are_those_in_memory(collection, data, settings):
     assert found.n_spurious_ == expected.n_spurious_
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
     np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("empty", [(), ("ant", "fen"), ("cat", "moor")], ids=str)
+def test_the_default_is_that_in_memory_if_environments_are_known(data, weighted, empty):
+    X, y, e, w = data
+    kept = e != None  # noqa: E711
+    if empty:
+        kept &= ~((y == empty[0]) & (e == empty[1]))
+    X, y, e, w = X[kept], y[kept], e[kept].astype(str), w[kept] if weighted else None
+    expected = ISRClassifier().fit(X, y, e, sample_weight=w)
+    with dask.config.set(scheduler="synchronous"):
+        chunks = da.from_array(X, chunks=(250, -1))
+        found = isr_dask.fit(ISRClassifier(), chunks, y, environments=e, sample_weight=w)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, atol=1e-7)
 
 
 def test_a_wide_head_is_that_in_memory(data):
@@ -301,10 +317,13 @@ def test_numbers_of_pandas_are_numbers(data):
     X, y, e, _ = data
     frame = pd.DataFrame(X).add_prefix("f").assign(y=y, e=e)
     frame["f3"] = pd.array(np.arange(N) % 7, dtype="Int64")
-    expected = ISRClassifier().fit(frame.iloc[:, :D].astype(float), y, e)
+    expected = ISRClassifier(weights="group").fit(frame.iloc[:, :D].astype(float), y, e)
     with dask.config.set(scheduler="synchronous"):
         found = isr_dask.fit(
-            ISRClassifier(), dd.from_pandas(frame, npartitions=3), "y", environments="e"
+            ISRClassifier(weights="group"),
+            dd.from_pandas(frame, npartitions=3),
+            "y",
+            environments="e",
         )
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
 
@@ -320,8 +339,8 @@ def test_sparse_chunks_are_refused(data):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"n_spurious": 1, "n_components": None},
+        {"weights": "class"},
+        {"n_spurious": 1, "n_components": None, "weights": "group"},
         {"method": "joint", "n_spurious": 2, "weights": "group"},
         {"head": (np.arange(3.0 * D).reshape(3, D), np.zeros(3)), "n_spurious": 1},
     ],

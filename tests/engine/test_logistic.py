@@ -15,6 +15,7 @@ from isrlearn.engine import (
     LogisticLoss,
     cell_moments,
     column_squares,
+    fit_intercept,
     fit_logistic,
     minimise,
 )
@@ -68,7 +69,7 @@ def test_same_coefficients_as_newton_cholesky(n, p, K, condition, C):
     assert found.n_passes <= 60
     assert relative(found.coef, expected.coef_) < 1e-6
     np.testing.assert_allclose(
-        Z @ found.coef.T + found.intercept,
+        Z @ found.coef.T + found.intercept.T,
         Z @ expected.coef_.T + expected.intercept_,
         atol=1e-6,
     )
@@ -102,7 +103,7 @@ def objective_for(K):
     Z, codes = features_and_codes(40, 3, K, seed=3)
     weight = rng.uniform(0.2, 3.0, size=40)
     m = 1 if K == 2 else K
-    return LogisticLoss(Z, codes, weight), rng.normal(size=(m, 3)), rng.normal(size=m)
+    return LogisticLoss(Z, codes, weight), rng.normal(size=(m, 3)), rng.normal(size=(m, 1))
 
 
 @pytest.mark.parametrize("K", [2, 3, 5])
@@ -112,7 +113,7 @@ def test_the_gradient_is_the_derivative(K):
 
     def value(x):
         x = x.reshape(-1, 4)
-        return loss.loss_and_gradient(x[:, :3], x[:, 3])
+        return loss.loss_and_gradient(x[:, :3], x[:, 3:])
 
     steps = 1e-5 * np.eye(len(stacked))
     numeric = [(value(stacked + h)[0] - value(stacked - h)[0]) / 2e-5 for h in steps]
@@ -127,7 +128,9 @@ def test_the_curvature_of_a_class_is_the_derivative_of_its_gradient():
     for k, j in np.ndindex(stacked.shape):
         step = np.zeros(stacked.shape)
         step[k, j] = 1e-5
-        ends = [loss.loss_and_gradient(x[:, :3], x[:, 3]) for x in (stacked + step, stacked - step)]
+        ends = [
+            loss.loss_and_gradient(x[:, :3], x[:, 3:]) for x in (stacked + step, stacked - step)
+        ]
         gradients = [np.append(by_coef[k], by_b[k]) for _, by_coef, by_b in ends]
         numeric = (gradients[0] - gradients[1]) / 2e-5
         np.testing.assert_allclose(found[k, j], numeric, rtol=1e-6, atol=1e-6)
@@ -201,7 +204,7 @@ def test_blocks_make_no_difference(K):
     Z, codes = features_and_codes(40_000, 30, K)
     weight = np.random.default_rng(0).uniform(size=len(Z))
     coef = np.random.default_rng(1).normal(size=(1 if K == 2 else K, 30))
-    b = np.zeros(len(coef))
+    b = np.zeros((len(coef), 1))
     whole = LogisticLoss(Z, codes, weight).loss_and_gradient(coef, b)
     parts = Parts(Z, codes, weight, cuts=(7, 20_000)).loss_and_gradient(coef, b)
     for own, other in zip(parts, whole, strict=True):
@@ -243,7 +246,7 @@ def test_collinear_and_constant_features():
     np.testing.assert_allclose(found.coef, expected.coef_, atol=1e-6)
     free = fit_logistic(wide, codes, n_classes=2, penalty=0.0)
     scores = reference(Z, codes, 1e12).decision_function(Z)
-    np.testing.assert_allclose(wide @ free.coef[0] + free.intercept, scores, atol=1e-5)
+    np.testing.assert_allclose(wide @ free.coef[0] + free.intercept[0], scores, atol=1e-5)
 
 
 @pytest.mark.parametrize("K", [4, 25])
@@ -318,7 +321,7 @@ def test_a_head_seen_from_the_rows_is_the_head_on_its_coordinates(K, n, d, reduc
         assert fit.converged
         expected = reference(coordinates(X), codes, C, weight)
         scores = expected.decision_function(coordinates(X)).reshape(n, -1)
-        coef, intercept = coordinates.fold(fit.coef, fit.intercept)
+        coef, intercept = coordinates.fold(fit.coef, fit.intercept[:, 0])
         np.testing.assert_allclose(X @ coef.T + intercept, scores, atol=1e-6)
         start = fit
 
@@ -342,7 +345,7 @@ def test_a_head_without_second_moments_is_the_same(K, weighted, dtype, atol, shi
     assert fit.converged
     Z = coordinates(X.astype(np.float64))
     expected = reference(Z, codes, 0.5, weight).decision_function(Z).reshape(n, -1)
-    coef, intercept = coordinates.fold(fit.coef, fit.intercept)
+    coef, intercept = coordinates.fold(fit.coef, fit.intercept[:, 0])
     np.testing.assert_allclose(X @ coef.T + intercept, expected, atol=atol)
 
 
@@ -357,7 +360,7 @@ def test_float32_rows_give_the_head_to_float32_digits(shift):
         coordinates = head_coordinates(moments, Eraser(nothing, nothing, 1.0, moments.total[1]))
         fit = fit_logistic(rows, codes, n_classes=2, coordinates=coordinates)
         assert fit.converged
-        coef, intercept = coordinates.fold(fit.coef, fit.intercept)
+        coef, intercept = coordinates.fold(fit.coef, fit.intercept[:, 0])
         scores.append(rows.astype(float) @ coef[0] + intercept)
     np.testing.assert_allclose(scores[0], scores[1], atol=3e-4)
 
@@ -370,8 +373,41 @@ def test_lifted_coefficients_are_those_of_the_coordinates(K):
     assert coordinates.linear.ndim == 2
     rng = np.random.default_rng(3)
     m = 1 if K == 2 else K
-    coef, b, weight = rng.normal(size=(m, 30)), rng.normal(size=m), rng.uniform(size=700)
+    coef, b, weight = rng.normal(size=(m, 30)), rng.normal(size=(m, 1)), rng.uniform(size=700)
     lifted = LogisticLoss(X, codes, weight, coordinates).loss_and_gradient(coef, b)
     copied = LogisticLoss(coordinates(X), codes, weight).loss_and_gradient(coef, b)
     for own, other in zip(lifted, copied, strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_intercepts_of_groups_are_those_of_indicators(K):
+    Z, codes = features_and_codes(400, 4, K)
+    groups = np.random.default_rng(1).integers(0, 3, 400)
+    found = fit_logistic(Z, codes, n_classes=K, penalty=1.0, groups=groups)
+    # A penalty of 1e-8 on the coefficients of indicators is nearly none.
+    same = fit_logistic(np.hstack([Z, 1e4 * np.eye(3)[groups]]), codes, n_classes=K, penalty=1.0)
+    np.testing.assert_allclose(found.coef, same.coef[:, :4], atol=1e-6)
+    scores = same.coef[:, 4:] * 1e4 + same.intercept
+    np.testing.assert_allclose(np.diff(found.intercept), np.diff(scores), atol=1e-4)
+
+
+def test_rows_are_compared_with_the_classes_of_their_group():
+    Z, codes = features_and_codes(300, 4, 3)
+    groups = np.random.default_rng(1).integers(0, 2, 300)
+    codes = np.where((groups == 1) & (codes == 2), 0, codes)
+    compared = np.array([[True, True], [True, True], [True, False]])
+    how = {"n_classes": 3, "penalty": 1.0, "groups": groups}
+    exact = fit_logistic(Z, codes, **how, compared=compared)
+    # Without saying so, the intercept of the absent class tends to minus infinity.
+    limit = fit_logistic(Z, codes, **how, max_passes=400)
+    assert exact.converged
+    np.testing.assert_allclose(exact.coef, limit.coef, atol=1e-4)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_intercept_alone_is_fitted_given_the_coefficients(K):
+    Z, codes = features_and_codes(300, 4, K)
+    fit = fit_logistic(Z, codes, n_classes=K, penalty=1.0)
+    found = fit_intercept(LogisticLoss(Z, codes), fit.coef, 300.0)
+    np.testing.assert_allclose(found, fit.intercept[:, 0], atol=1e-6)

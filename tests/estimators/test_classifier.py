@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -337,13 +338,67 @@ def test_weights_reach_the_closed_form_head(ternary, parameters):
 
 
 @pytest.mark.parametrize("head", ["logistic", "lda", RidgeClassifier()], ids=str)
-def test_groups_are_weighed_by_default(binary, head):
+def test_groups_are_treated_alike_by_default(binary, head):
     X, y, e = binary
     default = ISRClassifier(head=head).fit(X, y, environments=e)
-    np.testing.assert_array_equal(default.coef_, fit(binary, head=head, weights="group").coef_)
+    weights = "within" if head == "logistic" else "group"
+    np.testing.assert_array_equal(default.coef_, fit(binary, head=head, weights=weights).coef_)
     published = ISRClassifier(head=head, variant="paper").fit(X, y, environments=e)
     plain = fit(binary, head=head, variant="paper", weights=None)
     np.testing.assert_array_equal(published.coef_, plain.coef_)
+
+
+def test_a_head_within_environments_is_that_of_one_environment_where_it_alone_has_two_classes():
+    rng = np.random.default_rng(0)
+    X, y, e = rng.normal(size=(600, 4)), rng.integers(0, 2, 600), rng.integers(0, 2, 600)
+    y[e == 1] = 0
+    X[:, 0] += y + 5 * e
+    found = ISRClassifier(n_spurious=0).fit(X, y, e)
+    # Environment 1, with one class, says nothing about the difference of the classes.
+    Z, inside = StandardScaler().fit(X), e == 0
+    whitening = np.linalg.inv(np.linalg.cholesky(np.cov(Z.transform(X).T)))
+    rows_inside = Z.transform(X[inside]) @ whitening.T
+    one = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(rows_inside, y[inside])
+    expected = (one.coef_ @ whitening) / Z.scale_
+    np.testing.assert_allclose(found.coef_, expected, rtol=1e-5, atol=1e-7)
+    # The intercept gives both classes the same weight.
+    weight = np.where(y == 1, np.mean(y == 0), np.mean(y == 1))
+    residual = weight * (found.predict_proba(X)[:, 1] - y)
+    assert abs(residual.sum()) < 1e-5 * weight.sum()
+
+
+def test_what_distinguishes_environments_has_no_influence_within_them():
+    rng = np.random.default_rng(1)
+    y, e = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000)
+    y = np.where(rng.random(4000) < 0.9, e, y)
+    X = np.column_stack([y + rng.normal(size=4000), 3.0 * e + rng.normal(size=4000)])
+    plain, within = (ISRClassifier(n_spurious=0, weights=w).fit(X, y, e) for w in (None, "within"))
+    # The second feature is the environment: within an environment it is noise.
+    assert plain.coef_[0, 1] > 0.5
+    assert abs(within.coef_[0, 1]) < 0.15
+    assert within.coef_[0, 0] > 0.7
+
+
+def test_classes_that_share_no_environment_are_weighed():
+    rng = np.random.default_rng(2)
+    y, e = np.repeat([0, 0, 1, 1], 50), np.repeat(["a", "b", "c", "d"], 50)
+    X = rng.normal(size=(200, 3)) + y[:, None]
+    found, expected = (ISRClassifier(weights=w).fit(X, y, e) for w in ("within", "group"))
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
+def test_unknown_environments_are_drawn_within(binary):
+    X, y, e = binary
+    some = e.astype(object)
+    some[::2] = None
+    first, second = (ISRClassifier().fit(X, y, environments=some) for _ in range(2))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    assert first.score(X, y) > 0.6
+
+
+def test_within_needs_the_logistic_head(binary):
+    with pytest.raises(ValueError, match="needs head='logistic'"):
+        fit(binary, head="lda", weights="within")
 
 
 def test_subsamples_have_equally_many_rows_of_every_group():

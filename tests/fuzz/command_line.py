@@ -153,7 +153,12 @@ class CommandLine(RuleBasedStateMachine):
             page = self.named(data, (".html",), new=True)
             outputs[page] = "report"
             more += ["--report", page]
-        self.check(data, ["fit", table, *COLUMNS, "--n-spurious", "1", *more], [table], outputs)
+        self.check(
+            data,
+            ["fit", table, *COLUMNS, "--no-search", "--n-spurious", "1", *more],
+            [table],
+            outputs,
+        )
 
     @rule(data=st.data())
     def predict(self, data: Any) -> None:

@@ -153,12 +153,12 @@ def test_logistic_regressions_reach_their_minimum_in_any_unit(data, penalty):
     coordinates = Coordinates(Eraser(none, none, 1.0, X.mean(axis=0)), 1 / unit)
     fit = fit_logistic(X, y, n_classes=K, penalty=penalty, coordinates=coordinates)
     assert fit.converged
-    coef, intercept = coordinates.fold(fit.coef, fit.intercept)
+    coef, intercept = coordinates.fold(fit.coef, fit.intercept[:, 0])
     assert np.isfinite(coef).all()
     expected = fit_logistic(X / unit, y, n_classes=K, penalty=penalty)
     assert expected.converged
     np.testing.assert_allclose(
-        X @ coef.T + intercept, X / unit @ expected.coef.T + expected.intercept, atol=1e-6
+        X @ coef.T + intercept, X / unit @ expected.coef.T + expected.intercept.T, atol=1e-6
     )
 
 

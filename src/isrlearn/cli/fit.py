@@ -44,7 +44,8 @@ def number_or(*words: str) -> click.ParamType:
 
 
 COUNT, COMPONENTS = number_or("auto", "permutation"), number_or("auto", "none")
-WEIGHTS, ENGINES = Choice(["none", "class", "group"]), Choice(["memory", "dask"])
+WEIGHTS = Choice(["none", "class", "group", "within", "subsample"])
+ENGINES = Choice(["memory", "dask"])
 PAGE, METHODS = tables.Output("report"), Choice(["mean", "cov", "multiclass", "joint"])
 HEADS = Choice(["logistic", "lda", "ridge"])
 COMPARED = Choice(["auto", "means", "given-target"])
@@ -63,7 +64,7 @@ SETTINGS = tables.options(
     option("--head", type=HEADS, help="[default: logistic; ridge for a regression]"),
     option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 1]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
-    option("--weights", type=WEIGHTS, help="Give every class, or every group, the same weight."),
+    option("--weights", type=WEIGHTS, help="How the head treats groups. [default: within]"),
 )
 
 
@@ -101,8 +102,8 @@ def diagnose(table: Path, task: str, level: float, seed: int, **given: Any) -> R
 @tables.PREPARATION
 @option("--task", type=Choice(["classification", "regression"]), default="classification")
 @SETTINGS
-@option("--validation", type=tables.FILE, help="Choose other settings by this table's worst group.")
-@option("--search", is_flag=True, help="Choose other settings by cross-validation.")
+@option("--validation", type=tables.FILE, help="Choose them by this table's worst group.")
+@option("--search/--no-search", default=None, help="Choose other settings by cross-validation.")
 @option("--fill-environments", is_flag=True, help="Predict unknown environments first.")
 @option("--engine", type=ENGINES, default="memory", help="dask reads the table in parts.")
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster, such as tcp://host:8786.")
@@ -113,8 +114,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     """Fit a model on a table and write it to a file.
 
     A table is a .csv, .parquet, .npz or .npy file. Categories and missing values are encoded, ids
-    and dates left out, and the model keeps that preparation. Settings that are not given have
-    their defaults, or are chosen by the worst group with --validation or --search.
+    and dates left out, and the model keeps that preparation. Settings that are not given are
+    chosen by the worst group of held-out rows, or have their defaults with --no-search.
 
     Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
@@ -123,6 +124,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     from isrlearn.io.errors import optional
 
     _check_usage()
+    if given["search"] is None:
+        given["search"] = given["engine"] == "memory"
     if report is not None:
         optional("jinja2", "a report", "report")  # now, before the work is done
     names, rest = ({role: given.pop(role) for role in roles} for roles in tables.ROLES)

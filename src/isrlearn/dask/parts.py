@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 from isrlearn.core.labels import Cells, encode
 from isrlearn.core.moments import Moments
 from isrlearn.dask.cluster import client_in_use, computed
-from isrlearn.engine import LogisticFit, LogisticLoss, Rows, minimise
-from isrlearn.estimators.heads import Problem, Sample
+from isrlearn.engine import LogisticFit, LogisticLoss, Rows, fit_intercept, minimise
+from isrlearn.estimators.heads import Problem, Sample, Within
 
 #: Fewest and most bytes of features, as float64, that are worth a task of their own.
 LEAST_BYTES, MOST_BYTES = 128 << 20, 1 << 30
@@ -124,11 +124,15 @@ class DaskSample(Sample):
         """The same sample with centred rows projected on directions (d, p)."""
         return replace(self, reduction=(components, center))
 
-    def logistic(self, problem: Problem) -> LogisticFit:
-        """A logistic regression of the class in a head's coordinates."""
-        moments, coordinates, weights = problem.moments, problem.coordinates, problem.weights
-        weight = self.weight if weights is None else self.row_weights(weights)
-        count = np.bincount(self.cells.k, weight, len(self.cells.classes)).astype(float)
+    def logistic(self, problem: Problem) -> tuple[LogisticFit, NDArray]:
+        """A logistic regression of the class in a head's coordinates, and its intercepts."""
+        moments, coordinates, within = problem.moments, problem.coordinates, problem.within
+        balanced = self.weight if problem.weights is None else self.row_weights(problem.weights)
+        K, G, groups, weight = len(self.cells.classes), 1, 0, balanced
+        if within is not None:
+            own, G = within.of(self.cells, self.weight), within.compared.shape[1]
+            groups, weight = own["groups"], own["weight"]
+        count = np.bincount(self.cells.k * G + groups, weight, K * G).astype(float).reshape(K, G)
         center, matrix, scatter = coordinates.eraser.center, coordinates.matrix, None
         if coordinates.linear.ndim == 1:
             share = count.sum() / moments.total[0]
@@ -137,18 +141,27 @@ class DaskSample(Sample):
             components, origin = self.reduction
             center, matrix = origin + components @ center, components @ matrix
         names = self.cells.classes, self.cells.environments
-        of_sample = partial(_loss, names=names, weights=weights, center=center)
 
-        def summed(coef: NDArray, intercept: NDArray) -> tuple[float, NDArray, NDArray]:
-            """Loss and gradient. Coefficients are mapped to the features, not rows to the head."""
-            at = partial(of_sample, coef=coef @ matrix.T, intercept=intercept)
-            total, m = sum(computed(self.sums(at, moments=False), self.client)), len(intercept)
-            return float(total[0]), total[1:-m].reshape(m, -1) @ matrix, total[-m:]
+        def loss(weights: Weights, within: Within | None) -> Any:
+            of_sample = partial(_loss, names=names, weights=weights, within=within, center=center)
 
-        loss: Any = SimpleNamespace(loss_and_gradient=summed)
+            def summed(coef: NDArray, intercept: NDArray) -> tuple[float, NDArray, NDArray]:
+                """Loss and gradient. Coefficients are mapped to features, not rows to the head."""
+                at = partial(of_sample, coef=coef @ matrix.T, intercept=intercept)
+                total = sum(computed(self.sums(at, moments=False), self.client))
+                by_coef, by_intercept = np.split(total[1:], [-intercept.size])
+                by_coef = by_coef.reshape(len(coef), -1) @ matrix
+                return float(total[0]), by_coef, by_intercept.reshape(intercept.shape)
+
+            return SimpleNamespace(loss_and_gradient=summed)
+
         tol = 1e-6 if self.X.dtype == np.float32 else 1e-9
         p, penalty, start = coordinates.linear.shape[-1], problem.penalty, problem.start
-        return minimise(loss, p, count, penalty, scatter, start, tol)
+        fitted = loss(problem.weights if within is None else None, within)
+        fit = minimise(fitted, p, count, penalty, scatter, start, tol)
+        if within is None or balanced is None:
+            return fit, fit.intercept[:, 0]
+        return fit, fit_intercept(loss(problem.weights, None), fit.coef, float(balanced.sum()))
 
 
 def _group_sum(parts: list[Any], labels: list[Sample], of_sample: Any) -> Any:
@@ -164,6 +177,7 @@ def _loss(
     sample: Sample,
     names: tuple[NDArray, NDArray],
     weights: Weights,
+    within: Within | None,
     center: NDArray,
     coef: NDArray,
     intercept: NDArray,
@@ -174,10 +188,14 @@ def _loss(
     # The part's own codes become those of the whole; an unknown environment, -1, stays -1.
     cells = Cells(*names, k[cells.k], np.append(e, -1)[cells.e])
     sample = replace(sample, cells=cells)
-    weight = sample.weight if weights is None else sample.row_weights(weights)
-    loss = LogisticLoss(sample.X, cells.k, weight, partial(np.add, -center))
+    own: dict[str, Any] = {"weight": sample.weight}
+    if weights is not None:
+        own = {"weight": sample.row_weights(weights)}
+    elif within is not None:
+        own = within.of(cells, sample.weight)
+    loss = LogisticLoss(sample.X, cells.k, coordinates=partial(np.add, -center), **own)
     value, by_coef, by_intercept = loss.loss_and_gradient(coef, intercept)
-    return np.concatenate([[value], by_coef.ravel(), by_intercept])
+    return np.concatenate([[value], by_coef.ravel(), by_intercept.ravel()])
 
 
 def rows_of(X: Any, roles: dict[str, Any], features: Any, task: str) -> tuple[DaskRows, Labels]:

@@ -1,7 +1,13 @@
 """How sums over rows are computed: cell moments, the logistic solver, components, row sources."""
 
 from isrlearn.engine.components import column_squares, project, row_components, scatter_times
-from isrlearn.engine.logistic import LogisticFit, LogisticLoss, fit_logistic, minimise
+from isrlearn.engine.logistic import (
+    LogisticFit,
+    LogisticLoss,
+    fit_intercept,
+    fit_logistic,
+    minimise,
+)
 from isrlearn.engine.moments import cell_moments, sum_cells
 from isrlearn.engine.rows import ArrayRows, Rows, SparseRows, row_blocks
 
@@ -13,6 +19,7 @@ __all__ = [
     "SparseRows",
     "cell_moments",
     "column_squares",
+    "fit_intercept",
     "fit_logistic",
     "minimise",
     "project",

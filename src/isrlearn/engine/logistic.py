@@ -36,7 +36,8 @@ class LogisticFit:
     Parameters
     ----------
     coef : ndarray of shape (1, p), or (K, p) for K > 2 classes
-    intercept : ndarray of shape (1,) or (K,)
+    intercept : ndarray of shape (1, G) or (K, G)
+        One column per group of rows with intercepts of their own; without groups, G = 1.
     converged : bool
         Whether the gradient vanished.
     n_passes : int
@@ -47,7 +48,7 @@ class LogisticFit:
     """
 
     coef: NDArray[np.float64]  # (1 or K, p)
-    intercept: NDArray[np.float64]  # (1,) or (K,)
+    intercept: NDArray[np.float64]  # (1 or K, G)
     converged: bool
     n_passes: int
     gradient_norm: float
@@ -69,38 +70,53 @@ class LogisticLoss:
         Weights of the rows.
     coordinates : callable, optional
         From rows to z; default: the rows themselves.
+    groups : ndarray of int of shape (n,), optional
+        Rows with intercepts of their own, 0, …, G−1; default: all rows share them.
+    compared : ndarray of bool of shape (K, G), optional
+        Which of K > 2 classes a group's rows are compared with; default: all.
 
     Examples
     --------
     >>> import numpy as np
     >>> loss = LogisticLoss(np.array([[0.0], [1.0]]), np.array([0, 1]))
-    >>> value, by_coef, by_intercept = loss.loss_and_gradient(np.zeros((1, 1)), np.zeros(1))
+    >>> value, by_coef, by_intercept = loss.loss_and_gradient(np.zeros((1, 1)), np.zeros((1, 1)))
     >>> round(value, 4), by_coef.tolist(), by_intercept.tolist()
-    (1.3863, [[-0.5]], [0.0])
+    (1.3863, [[-0.5]], [[0.0]])
     """
 
     X: Any
     codes: NDArray
     weight: NDArray | None = None
     coordinates: Callable[[NDArray], NDArray] | None = None
+    groups: NDArray | None = None
+    compared: NDArray | None = None
 
     def loss_and_gradient(
         self, coef: NDArray, intercept: NDArray
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Loss, and its derivatives by coef (m, p) and by intercept (m,), in one pass."""
+        """Loss, and its derivatives by coef (m, p) and by intercept (m, G), in one pass."""
         space = self.coordinates
         dense = space if isinstance(space, Coordinates) and space.linear.ndim == 2 else None
         if dense is not None:
             # Rows in these coordinates would cost n·d·p in every pass, coefficients cost d·p.
-            coef, intercept = dense.fold(coef, intercept)
-        value, by_coef, by_intercept = 0.0, np.zeros(coef.shape), np.zeros(len(coef))
+            coef, shift = dense.fold(coef, np.zeros(len(coef)))
+            intercept = intercept + shift[:, None]
+        value, by_coef, by_intercept = 0.0, np.zeros(coef.shape), np.zeros(intercept.shape)
+        indicators = np.eye(intercept.shape[1])
         for rows, Z in _blocks(self.X, len(coef), space if dense is None else None):
-            codes, scores = self.codes[rows], Z @ coef.T + intercept
+            codes, scores, members = self.codes[rows], Z @ coef.T, np.ones((len(Z), 1))
+            if self.groups is not None:
+                members = indicators[self.groups[rows]]
+            scores += members @ intercept.T
+            own = np.arange(len(codes)), codes
+            if self.compared is not None:
+                absent = members @ self.compared.T == 0
+                absent[own] = False
+                scores[absent] = -np.inf
             if len(coef) == 1:
                 losses = np.logaddexp(0.0, np.where(codes == 1, -1.0, 1.0) * scores[:, 0])
                 residual = expit(scores) - codes[:, None]
             else:
-                own = np.arange(len(codes)), codes
                 scores -= scores.max(axis=1, keepdims=True)
                 losses, residual = -scores[own], np.exp(scores, out=scores)
                 total = residual.sum(axis=1)
@@ -112,20 +128,23 @@ class LogisticLoss:
                 residual *= self.weight[rows, None]
             value += float(losses.sum())
             by_coef += residual.T @ Z
-            by_intercept += residual.sum(axis=0)
+            by_intercept += residual.T @ members
         if dense is not None:
-            by_coef = (by_coef - np.outer(by_intercept, dense.eraser.center)) @ dense.linear
+            by_coef = (
+                by_coef - np.outer(by_intercept.sum(axis=1), dense.eraser.center)
+            ) @ dense.linear
         return value, by_coef, by_intercept
 
     def class_curvature(self, coef: NDArray, intercept: NDArray) -> NDArray[np.float64]:
-        """Second derivatives (m, p + 1, p + 1) by each score's coefficients and intercept."""
-        m, p = coef.shape
-        found = np.zeros((m, p + 1, p + 1))
+        """Second derivatives (m, p + G, p + G) by each score's coefficients and intercepts."""
+        (m, p), G = coef.shape, intercept.shape[1]
+        found = np.zeros((m, p + G, p + G))
         for rows, Z in _blocks(self.X, p, self.coordinates):
-            scores = Z @ coef.T + intercept
+            members = np.ones((len(Z), 1)) if self.groups is None else np.eye(G)[self.groups[rows]]
+            scores = Z @ coef.T + members @ intercept.T
             P = expit(scores) if m == 1 else softmax(scores, axis=1)
             P *= (1.0 - P) if self.weight is None else (1.0 - P) * self.weight[rows, None]
-            Z = np.column_stack([Z, np.ones(len(Z))])
+            Z = np.hstack([Z, members])
             for k in range(m):
                 found[k] += (Z * P[:, k, None]).T @ Z
         return found
@@ -153,6 +172,8 @@ def fit_logistic(
     start: LogisticFit | None = None,
     tol: float | None = None,
     max_passes: int = 1000,
+    groups: NDArray | None = None,
+    compared: NDArray | None = None,
 ) -> LogisticFit:
     r"""Minimiser of the penalised logistic loss, binary or multinomial.
 
@@ -185,6 +206,8 @@ def fit_logistic(
     tol : float, optional
         Length of the last step, in unit curvature; default: 1e-6 for float32 rows, else 1e-10.
     max_passes : int, default=1000
+    groups, compared
+        As in `LogisticLoss`: intercepts of groups of rows.
 
     Examples
     --------
@@ -192,11 +215,11 @@ def fit_logistic(
     >>> Z = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> fit = fit_logistic(Z, [0, 1, 0, 1], n_classes=2, penalty=0.5)
     >>> fit.coef.round(4).tolist(), fit.intercept.round(4).tolist(), fit.converged
-    ([[0.5953]], [-0.8929], True)
+    ([[0.5953]], [[-0.8929]], True)
     """
     codes, n = np.asarray(codes), X.shape[0]
     w = None if weight is None else np.asarray(weight, dtype=np.float64)
-    for name, values in (("codes", codes), ("weight", w)):
+    for name, values in (("codes", codes), ("weight", w), ("groups", groups)):
         if values is not None and values.shape != (n,):
             raise ValueError(f"{name} has shape {values.shape}, but X has {n} rows")
     low, high = codes.min(initial=0), codes.max(initial=0)
@@ -205,7 +228,9 @@ def fit_logistic(
         raise ValueError(f"codes must lie in {legal}; they run from {low} to {high}")
     if not penalty >= 0:
         raise ValueError(f"penalty must not be negative; got {penalty}")
-    count = np.bincount(codes, w, n_classes).astype(float)
+    own, n_groups = (0, 1) if groups is None else (groups, int(groups.max()) + 1)
+    count = np.bincount(codes * n_groups + own, w, n_classes * n_groups).astype(float)
+    count = count.reshape(n_classes, n_groups)
     tol = tol or (1e-6 if X.dtype == np.float32 else 1e-10)
     p = X.shape[1] if coordinates is None else coordinates.linear.shape[-1]
     whitened = coordinates is not None and coordinates.linear.ndim == 2
@@ -216,7 +241,7 @@ def fit_logistic(
     # whitened coordinates need no preconditioner, and cost more to compute than all the passes.
     large = n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES)
     if large or (whitened and 2 * p > X.shape[1]):
-        loss = LogisticLoss(X, codes, w, coordinates)
+        loss = LogisticLoss(X, codes, w, coordinates, groups, compared)
         return minimise(loss, p, count, penalty, known, start, tol, max_passes)
     Z = np.empty((n, p))
     for rows, block in _blocks(X, p, coordinates):
@@ -230,13 +255,13 @@ def fit_logistic(
         Z = triangle.T
     if start is not None:
         coef = start.coef if span is None else start.coef @ span
-        start = replace(start, coef=coef, intercept=start.intercept + start.coef @ mean)
+        start = replace(start, coef=coef, intercept=start.intercept + (start.coef @ mean)[:, None])
     if not whitened and known is None:
         known = row_scatter(Z if w is None else Z * np.sqrt(w)[:, None])
-    loss = LogisticLoss(Z, codes, w)
+    loss = LogisticLoss(Z, codes, w, None, groups, compared)
     fit = minimise(loss, Z.shape[1], count, penalty, known, start, tol, max_passes)
     coef = fit.coef if span is None else fit.coef @ span.T
-    return replace(fit, coef=coef, intercept=fit.intercept - coef @ mean)
+    return replace(fit, coef=coef, intercept=fit.intercept - (coef @ mean)[:, None])
 
 
 def minimise(
@@ -256,19 +281,20 @@ def minimise(
     loss : object
         With `loss_and_gradient`, and perhaps `class_curvature`, of a `LogisticLoss`.
     p : int
-    count : ndarray of shape (K,)
-        Summed weight of the rows of each class.
+    count : ndarray of shape (K,) or (K, G)
+        Summed weight of the rows of each class, in each group that has its own intercepts.
     penalty : float
     scatter : ndarray of shape (p, p), Sketch or None
         Of the rows; None if every coordinate has unit variance. An approximation costs passes.
     start, tol, max_passes
         As in `fit_logistic`.
     """
-    total, share = float(count.sum()), count / count.sum()
-    m = 1 if len(count) == 2 else len(count)
-    ridge = np.append(np.full(p, penalty), 0.0)  # none on the intercept
-    prior, W = np.log(np.maximum(share, 1e-12)), np.zeros((m, p + 1))
-    W[:, p] = prior[1:] - prior[:1] if m == 1 else prior - prior.mean()
+    count = count.reshape(len(count), -1)
+    size, total = count.sum(axis=0), float(count.sum())
+    share, m = count.sum(axis=1) / total, 1 if len(count) == 2 else len(count)
+    ridge = np.append(np.full(p, penalty), np.zeros(len(size)))  # none on intercepts
+    prior, W = np.log(np.maximum(count / size, 1e-12)), np.zeros((m, p + len(size)))
+    W[:, p:] = prior[1:] - prior[:1] if m == 1 else prior - prior.mean(axis=0)
     if start is not None:
         if start.coef.shape != (m, p):
             raise ValueError(f"start.coef has shape {start.coef.shape}; it must be {(m, p)}")
@@ -280,27 +306,34 @@ def minimise(
 
     def root(A: NDArray, transposed: bool = False) -> NDArray:
         coef = scale * A[:, :p] if inner is None else inner(A[:, :p], transposed)
-        return np.column_stack([coef, A[:, p] / np.sqrt(along)])
+        return np.column_stack([coef, A[:, p:] / np.sqrt(along * size / total)])
 
     passes, descended = 0, root
     few = scatter is not None and m * p <= _FEW and len(getattr(loss, "codes", ())) <= 2 * p
     few = few and tol < 1e-6  # float32 rows hold no more digits
     if hasattr(loss, "class_curvature") and (few or m >= max(p, _MANY_CLASSES)):
-        W, _, passes = _descend(loss, W, ridge, total, root, _NEAR, max_passes)
-        curvature = (loss.class_curvature(W[:, :p], W[:, p]) + np.diag(ridge)) / total
+        W, _, passes = _descend(loss, p, W, ridge, total, root, _NEAR, max_passes)
+        curvature = (loss.class_curvature(W[:, :p], W[:, p:]) + np.diag(ridge)) / total
         descended = inverse_root(curvature[0], 1.0, 0.0) if m == 1 else class_roots(curvature)
         tol = _CERTAIN * tol if few else tol  # few rows determine the minimum poorly
-    W, norm, more = _descend(loss, W, ridge, total, descended, tol, max_passes - passes)
+    W, norm, more = _descend(loss, p, W, ridge, total, descended, tol, max_passes - passes)
     if m > 1:  # scores of all classes may be shifted together; their coefficients sum to zero
         W = W - W.mean(axis=0)
-    return LogisticFit(W[:, :p], W[:, p], norm <= max(10 * tol, _CONVERGED), passes + more, norm)
+    return LogisticFit(W[:, :p], W[:, p:], norm <= max(10 * tol, _CONVERGED), passes + more, norm)
 
 
 def _descend(
-    loss: Any, start: NDArray, ridge: NDArray, total: float, root: Root, tol: float, most: int
+    loss: Any,
+    p: int,
+    start: NDArray,
+    ridge: NDArray,
+    total: float,
+    root: Root,
+    tol: float,
+    most: int,
 ) -> tuple[NDArray, float, int]:
     """Where L-BFGS ends in coordinates of unit curvature, its gradient norm there, and passes."""
-    p, passes, unit, first = start.shape[1] - 1, 0, 1.0, 0.0
+    passes, unit, first = 0, 1.0, 0.0
     value, norm, gradient = 0.0, 0.0, np.zeros(start.size)
 
     def at(u: NDArray) -> tuple[float, NDArray]:
@@ -308,7 +341,7 @@ def _descend(
         nonlocal passes, value, gradient, norm
         if passes != 1 or u.any():  # the start is asked for twice
             W = start + unit * root(u.reshape(start.shape))
-            value, *gradients = loss.loss_and_gradient(W[:, :p], W[:, p])
+            value, *gradients = loss.loss_and_gradient(W[:, :p], W[:, p:])
             value = (value + 0.5 * float((ridge * W * W).sum())) / total
             by_W = (np.column_stack(gradients) + ridge * W) / total
             gradient = root(by_W, True).ravel() / unit
@@ -350,3 +383,15 @@ def _descend(
         if norm < least:
             best, least, idle = trail[-1][0], norm, 0
     return start + unit * root(best.reshape(start.shape)), least, passes
+
+
+def fit_intercept(loss: Any, coef: NDArray, total: float) -> NDArray[np.float64]:
+    """Intercepts (1,) or (K,) that minimise a summed loss of these total weights, given coef."""
+    m = len(coef)
+
+    def at(b: NDArray) -> tuple[float, NDArray]:
+        value, _, gradient = loss.loss_and_gradient(coef, b[:, None])
+        return value / total, gradient[:, 0] / total
+
+    found = optimize.minimize(at, np.zeros(m), jac=True, method="BFGS", options={"gtol": 1e-9})
+    return found.x if m == 1 else found.x - found.x.mean()

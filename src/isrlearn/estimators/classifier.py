@@ -57,13 +57,19 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Inverse L2 penalty of the head, on whitened (or, with few rows per feature, standardised)
         features; in the published variants, on features as they are.
-    weights : {"auto", "class", "group", "subsample"}, dict or None, default="auto"
-        Weights of the rows for the head: "class" gives every class the same total weight, "group"
-        every class in every environment (the paper's reweighting; classes still have the same
-        total weight where cells are missing or environments unknown), a dict gives each class
-        its weight. "subsample" averages ten heads, each fitted on as many rows of every group as
-        the smallest group has: for groups of a few rows. "auto" is "group"; in the published
-        variants, or with a head that takes no weights, it is None.
+    weights : {"auto", "within", "class", "group", "subsample"}, dict or None, default="auto"
+        How the head treats classes and environments. "within" compares classes inside
+        environments: each environment has intercepts of its own while the coefficients are
+        fitted, so that they cannot use what distinguishes environments; the intercept is then
+        fitted with the same total weight for every class. Unknown environments are drawn from
+        their probabilities given features and class (rows that are not in memory form one more
+        environment). Where environments do not link all classes, it is "group". "class" gives
+        every class the same total weight, "group" every class in every environment (the paper's
+        reweighting; classes still have the same total weight where cells are missing or
+        environments unknown), a dict gives each class its weight. "subsample" averages ten
+        heads, each fitted on as many rows of every group as the smallest group has. "auto" is
+        "within" for the logistic head, "group" for others; in the published variants, or with a
+        head that takes no weights, it is None.
     missing_environments : {"raise", "single"}, default="raise"
         What to do when `fit` gets no environments: raise an error, or treat all rows as one
         environment and remove nothing.
@@ -172,12 +178,20 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
             self,
             method=[m for m in METHODS if METHODS[m].uses_classes],
             head=[name for name in HEADS if HEADS[name].task == "classification"],
-            weights=("auto", "class", "group", "subsample", None),
+            weights=("auto", "class", "group", "within", "subsample", None),
         )
         weights, head = self.weights, self.head
+        logistic = isinstance(head, str) and head == "logistic"
         if isinstance(weights, str) and weights == "auto":
             able = isinstance(head, str) or has_fit_parameter(head, "sample_weight")
-            weights = "group" if able and self.variant == "pooled" else None
+            weights = ("within" if logistic else "group") if able else None
+            weights = weights if self.variant == "pooled" else None
+        ours = logistic and self.variant == "pooled"
+        if isinstance(weights, str) and weights == "within" and not ours:
+            raise ValueError(
+                f"weights='within' needs head='logistic' and variant='pooled'; with head={head!r} "
+                f"and variant={self.variant!r} use weights='group'"
+            )
         return Settings(
             self.method,
             self.n_spurious,

@@ -47,8 +47,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
     head : str, estimator, (coef, intercept) or list, default="logistic"
         Estimators and pairs are tried once, without C.
     weights : str, dict, None or list, default="auto"
-        Weights of the rows for the head. "auto" tries None, "class" and "group" and, if a class
-        has fewer than 50 rows in some environment, "subsample".
+        How the head treats classes and environments; "auto" compares classes inside environments.
     threshold : {"auto", "worst-group", None}, default="auto"
         "worst-group" adds to the intercepts what makes the worst group of the held-out rows do
         best: the smallest change within half a standard error of the best. "auto" does so if
@@ -62,10 +61,9 @@ class ISRClassifierCV(ClassifierMixin, Search):
         never seen in an environment, "worst-group" also leaves out whole cells in turn, and the
         lower score counts; if no cell can be spared, only settings that remove everything found
         and give classes equal weight are compared. Groups of a few rows are shrunk to the accuracy
-        of their class, and to remove what a test finds, give classes equal weight and penalise
-        with C = 1 is the choice unless another one is better by half a standard error. Ties go to
-        the setting that removes least, then to the one that weights rows least, then to the
-        smallest C, then to the first.
+        of their class, and to remove what a test finds with C = 0.1 is the choice unless another
+        one is better by one standard error. Ties go to the setting that removes least, then to
+        the one that weights rows least, then to the smallest C, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".
@@ -112,7 +110,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
     >>> search.fit(data.X, data.y, data.environments).n_splits_
     5
     >>> len(search.cv_results_["params"]), sorted(search.best_params_)[:2]
-    (24, ['C', 'head'])
+    (8, ['C', 'head'])
     """
 
     _base = ISRClassifier

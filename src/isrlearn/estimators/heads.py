@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -21,19 +22,25 @@ from isrlearn.core.subspace import Eraser
 from isrlearn.core.whiten import Coordinates, standardised
 from isrlearn.engine import (
     LogisticFit,
+    LogisticLoss,
     Rows,
     SparseRows,
     column_squares,
+    fit_intercept,
     fit_logistic,
     project,
     row_components,
     sum_cells,
 )
+from isrlearn.estimators.infer import drawn_environments
 
 #: Most rows from which fourth moments are estimated.
 _MOST_ROWS = 20_000
 #: Rows that show which feature varies most, and share of rows whose repetition is worth a warning.
 _PROBED, _REPEATED = 200, 0.01
+
+#: Largest dense rows from which unknown environments are predicted.
+_MOST_BYTES = 1 << 30
 
 #: Subsamples that heads are averaged over, and rows of a group that they have if there are.
 _SUBSAMPLES, _FEWEST_DRAWN = 10, 5
@@ -156,23 +163,28 @@ class Sample:
             found.append(replace(part, weight=weight * (1 if self.weight is None else part.weight)))
         return found
 
-    def logistic(self, problem: Problem) -> LogisticFit:
-        """A logistic regression of the class in a head's coordinates."""
-        k, e, weight = self.cells.k, self.cells.e, self.weight
+    def logistic(self, problem: Problem) -> tuple[LogisticFit, NDArray]:
+        """A logistic regression of the class in a head's coordinates, and its intercepts."""
+        k, e, weight, within = self.cells.k, self.cells.e, self.weight, problem.within
         if problem.weights is not None:
             unknown, known = problem.weights[1][k], problem.weights[0][k, e]
             weight = np.where(e == MISSING, unknown, known) * (1 if weight is None else weight)
-        return fit_logistic(
+        own = {"weight": weight} if within is None else within.of(self.cells, self.weight)
+        fit = fit_logistic(
             self.X,
             k,
             n_classes=len(self.cells.classes),
             penalty=problem.penalty,
             coordinates=problem.coordinates,
-            weight=weight,
             scatter=problem.moments.total[2],
             start=problem.start,
             tol=problem.tol,
+            **own,
         )
+        if within is None or weight is None:
+            return fit, fit.intercept[:, 0]
+        loss = LogisticLoss(self.X, k, weight, problem.coordinates)
+        return fit, fit_intercept(loss, fit.coef, float(weight.sum()))
 
     def in_memory(
         self, coordinates: Coordinates, weights: Weights
@@ -202,6 +214,53 @@ def n_repeated(X: NDArray) -> int:
         return 0
     same = int((X[order[tied]] == X[order[tied + 1]]).all(axis=1).sum())
     return same if len(tied) - same < _REPEATED * (len(X) - same) else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """How a head compares classes inside environments: each has intercepts of its own.
+
+    Coefficients then cannot use what distinguishes environments. Rows of an environment with one
+    class have nothing to be compared with.
+
+    Parameters
+    ----------
+    group : ndarray of int of shape (E + 1,)
+        Position of each environment (last: unknown) among those with two classes or more; -1 for
+        others.
+    compared : ndarray of bool of shape (K, G)
+        Which classes were seen in each of these G environments.
+    e : ndarray of int of shape (n,), optional
+        Environments of the rows, unknown ones drawn; default: those of the cells.
+    """
+
+    group: NDArray[np.intp]
+    compared: NDArray[np.bool_]
+    e: NDArray[np.intp] | None = None
+
+    @classmethod
+    def among(cls, sample: Any) -> Within | None:
+        """For these rows; None if shared environments do not link all classes."""
+        cells, drawn = sample.cells, None
+        n, d = sample.X.shape
+        if sample.has_rows and n * d * 8 <= _MOST_BYTES and (cells.e == MISSING).any():
+            drawn = drawn_environments(sample.X[:], cells)
+        K, E, e = len(cells.classes), len(cells.environments), cells.e if drawn is None else drawn
+        codes = cells.k * (E + 1) + np.where(e == MISSING, E, e)
+        seen = np.bincount(codes, minlength=K * (E + 1)).reshape(K, E + 1) > 0
+        used = seen.sum(axis=0) > 1
+        links = seen[:, used].astype(int)
+        if connected_components(links @ links.T, directed=False, return_labels=False) > 1:
+            return None
+        return cls(np.where(used, np.cumsum(used) - 1, -1), seen[:, used], drawn)
+
+    def of(self, cells: Cells, weight: NDArray | None) -> dict[str, Any]:
+        """Groups of rows, the classes compared in each, and weights, for the logistic loss."""
+        groups = self.group[cells.e if self.e is None else self.e]
+        compared = None if len(self.compared) == 2 or self.compared.all() else self.compared
+        if groups.min(initial=0) < 0:
+            weight = (groups >= 0) * (1.0 if weight is None else weight)
+        return {"groups": np.maximum(groups, 0), "compared": compared, "weight": weight}
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,6 +307,8 @@ class Problem:
         What the same head returned for another penalty, if it was fitted before.
     tol : float, optional
         How precise an iterative head must be; its own default if not given.
+    within : Within, optional
+        Classes are compared inside environments; then `weights` are those of the intercept alone.
     """
 
     sample: Any
@@ -257,6 +318,7 @@ class Problem:
     weights: Weights = None
     start: Any = None
     tol: float | None = None
+    within: Within | None = None
 
     def weighted_moments(self) -> Moments:
         """The moments with the weights applied."""
@@ -284,7 +346,7 @@ class Head:
 
 def _logistic(problem: Problem) -> tuple[NDArray, NDArray, Any]:
     p = problem
-    fit = p.sample.logistic(p)
+    fit, intercept = p.sample.logistic(p)
     if not fit.converged:
         warnings.warn(
             f"the logistic head stopped after {fit.n_passes} passes over the rows, about "
@@ -293,7 +355,7 @@ def _logistic(problem: Problem) -> tuple[NDArray, NDArray, Any]:
             ConvergenceWarning,
             stacklevel=7,
         )
-    return *p.coordinates.fold(fit.coef, fit.intercept), fit
+    return *p.coordinates.fold(fit.coef, intercept), fit
 
 
 def _lda(problem: Problem) -> tuple[NDArray, NDArray, None]:

@@ -127,8 +127,13 @@ def infer_environments(
         check.check_between("C", C, np.finfo(float).tiny, np.inf)
     rng = check_random_state(random_state)
     if environments is not None:
-        known = check.check_environments(environments, len(features), "raise")
-        return _filled(features, codes, known, C, cv, rng)
+        names, e = encode(check.check_environments(environments, len(features), "raise"))
+        if (e == MISSING).any():
+            _check_known(names, e, C, cv)
+            folds = StratifiedKFold(cv, shuffle=True, random_state=rng.randint(2**31 - 1))
+            model, A = _predictor(features, codes, e, C, folds)
+            e = np.where(e == MISSING, model.predict(A), e)
+        return names[e]
     if strategy == "errors":
         guess = _errors(features, codes, C, cv, rng)
     else:
@@ -137,15 +142,39 @@ def infer_environments(
     return guess
 
 
-def _filled(
-    X: NDArray, codes: NDArray, environments: NDArray, C: float | None, cv: int, rng: Any
-) -> NDArray[Any]:
-    """Environments, the unknown ones predicted from features and class."""
-    names, e = encode(environments)
+def drawn_environments(X: NDArray, cells: Cells) -> NDArray[np.intp]:
+    """Codes of environments, unknown ones drawn at random from their predicted probabilities.
+
+    A most probable environment that features hardly predict is that of most rows of the class:
+    such a guess would select rows by their features. A draw does not.
+    """
+    unknown = np.flatnonzero(cells.e == MISSING)
+    if len(cells.environments) < 2 or not len(unknown):
+        return cells.e
+    model, A = _predictor(X, cells.k, cells.e, 1.0)
+    below = np.cumsum(model.predict_proba(A[unknown]), axis=1)[:, :-1]
+    found = cells.e.copy()
+    found[unknown] = (np.random.default_rng(0).random((len(unknown), 1)) > below).sum(axis=1)
+    return found
+
+
+def _predictor(
+    X: NDArray, codes: NDArray, e: NDArray, C: float | None, folds: Any = None
+) -> tuple[Any, NDArray]:
+    """A model of the known environments given features and class, and what it predicts from."""
     known = e != MISSING
-    if known.all():
-        return names[e]
-    count = np.bincount(e[known], minlength=1)
+    # Classes weigh much and are hardly penalised: the share of an environment depends on them.
+    indicators = _CLASS_WEIGHT * LabelBinarizer().fit_transform(codes)
+    A = np.hstack([StandardScaler().fit_transform(X), indicators])
+    model: Any = LogisticRegression(C=C or 1.0, max_iter=1000)
+    if C is None:
+        model = GridSearchCV(model, {"C": _PENALTIES}, scoring="neg_log_loss", cv=folds)
+    return model.fit(A[known], e[known]), A
+
+
+def _check_known(names: NDArray, e: NDArray, C: float | None, cv: int) -> None:
+    """Raise unless enough environments are known to predict the others."""
+    count = np.bincount(e[e != MISSING], minlength=1)
     if len(names) < 2 or (C is None and count.min() < max(cv, 2)):
         found = ", ".join(f"{n} of {v!r}" for v, n in zip(names.tolist(), count, strict=False))
         raise ValueError(
@@ -153,15 +182,6 @@ def _filled(
             f"): at least two environments are needed, with {max(cv, 2)} rows each (cv={cv!r}) to "
             "choose the penalty; label more rows, or pass fewer folds or a C"
         )
-    # Classes weigh much and are hardly penalised: the share of an environment depends on them.
-    indicators = _CLASS_WEIGHT * LabelBinarizer().fit_transform(codes)
-    A = np.hstack([StandardScaler().fit_transform(X), indicators])
-    model: Any = LogisticRegression(C=C or 1.0, max_iter=1000)
-    if C is None:
-        folds = StratifiedKFold(cv, shuffle=True, random_state=rng.randint(2**31 - 1))
-        model = GridSearchCV(model, {"C": _PENALTIES}, scoring="neg_log_loss", cv=folds)
-    e[~known] = model.fit(A[known], e[known]).predict(A[~known])
-    return names[e]
 
 
 def _errors(X: NDArray, codes: NDArray, C: float | None, cv: int, rng: Any) -> NDArray[Any]:

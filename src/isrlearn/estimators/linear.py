@@ -18,6 +18,9 @@ from isrlearn.engine import SparseRows, row_blocks
 from isrlearn.estimators.heads import HEADS, MomentSample, Sample
 from isrlearn.estimators.pipeline import Settings, fit
 
+#: Rows of a cell that count as many as those it has, when an environment gets its own intercept.
+_PRIOR = 10.0
+
 
 def affine(X: Any, coef: NDArray, intercept: Any) -> NDArray[np.float64]:
     """``X @ coef + intercept`` (n, m), in float64: far from the origin, large terms cancel."""
@@ -30,6 +33,27 @@ def affine(X: Any, coef: NDArray, intercept: Any) -> NDArray[np.float64]:
         row = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
         raise ValueError(f"X contains NaN or infinity in row {row}; drop or impute such rows")
     return out
+
+
+def own_intercepts(moments: Moments, coef: NDArray) -> NDArray[np.float64]:
+    r"""What to add to the scores (m,) of rows of each environment, (E, m), where it is known.
+
+    The mean score of a class in an environment differs from that of the class by
+    :math:`w^\top (\mu_{ke} - \mu_k)`; the mean over the classes seen there is subtracted. A cell of
+    n rows counts as n / (n + 10): one of a few rows says little.
+
+    Examples
+    --------
+    >>> moments = Moments.population([[[0.0], [2.0]], [[1.0], [3.0]]], [[1.0]])
+    >>> own_intercepts(moments, np.ones((1, 1))).ravel().tolist()
+    [1.0, -1.0]
+    """
+    count, mean = moments.count, moments.mean[..., : coef.shape[1]]
+    size = count if moments.ddof else np.where(count > 0, np.inf, 0.0)  # a population is certain
+    trust = np.where(count > 0, 1.0 / (1.0 + _PRIOR / np.maximum(size, 1e-9)), 0.0)
+    whole = np.einsum("ke,ked->kd", count, mean) / np.maximum(count.sum(axis=1), 1e-300)[:, None]
+    shift = trust[..., None] * (mean - whole[:, None]) @ coef.T  # (K, E, m)
+    return -shift.sum(axis=0) / np.maximum(np.count_nonzero(count, axis=0), 1)[:, None]
 
 
 def check_precision(estimator: Any, coef: NDArray, intercept: NDArray, dtype: Any) -> None:
@@ -147,6 +171,17 @@ class Streaming(check.SparseInput):
         check_is_fitted(self, "coef_")
 
 
+def known_intercepts(
+    moments: Moments, coef: NDArray, environments: Any, n: int
+) -> NDArray[np.float64]:
+    """What known environments add to the scores of n rows, (n, m)."""
+    given = check.check_environments(environments, n, "raise")
+    added = own_intercepts(moments, coef)
+    added = np.vstack([added, np.zeros(added.shape[1])])
+    names = {name: i for i, name in enumerate(moments.environments.tolist())}
+    return added[[names.get(name, -1) for name in np.asarray(given, dtype=object).tolist()]]
+
+
 def _has_probabilities(self: LinearScores) -> bool:
     return isinstance(self.head, str | tuple | LogisticRegression)
 
@@ -156,26 +191,35 @@ class LinearScores(check.SparseInput):
 
     head: Any
     classes_: NDArray
+    moments_: Moments
     coef_: NDArray
     intercept_: NDArray
     _check_fitted: Callable[[], None]
 
-    def decision_function(self, X: Any) -> NDArray:
-        """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes)."""
+    def decision_function(self, X: Any, environments: Any = None) -> NDArray:
+        """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes).
+
+        Environments are not needed. If they are given, a row of an environment that was seen in
+        the fit gets the intercept of that environment; None and new environments do not.
+        """
         self._check_fitted()
         scores = affine(check.check_features(self, X), self.coef_.T, self.intercept_)
+        if environments is not None and not hasattr(self, "moments_"):
+            raise ValueError(f"{type(self).__name__} has no intercepts of environments: omit them")
+        if environments is not None:
+            scores += known_intercepts(self.moments_, self.coef_, environments, len(scores))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> NDArray:
-        """Class of each row. Environments are not needed."""
-        scores = self.decision_function(X)
+    def predict(self, X: Any, environments: Any = None) -> NDArray:
+        """Class of each row; `environments` as in `decision_function`, if they are known."""
+        scores = self.decision_function(X, environments)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> NDArray:
+    def predict_proba(self, X: Any, environments: Any = None) -> NDArray:
         """Probability of each class."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, environments)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
         return softmax(scores, axis=1)

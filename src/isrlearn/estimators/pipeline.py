@@ -32,7 +32,7 @@ from isrlearn.estimators.given_heads import (
     published_coordinates,
     published_head,
 )
-from isrlearn.estimators.heads import HEADS, Problem, cell_weights, n_repeated
+from isrlearn.estimators.heads import HEADS, Problem, Within, cell_weights, n_repeated
 from isrlearn.estimators.held_out import compared_moments, helpful
 from isrlearn.estimators.permutation import permutation_rank
 
@@ -223,6 +223,8 @@ class Fitter:
         self.features = self.reduced
         if self.reduced.n_features > d:
             self.features = self.reduced.columns(d)  # without the target
+        inside = any(isinstance(s.weights, str) and s.weights == "within" for s in settings)
+        self.within = Within.among(self.sample) if inside else None
 
     def _reduce(self, sample: Any, components: NDArray) -> None:
         """Continue with centred rows on principal directions, and with their moments."""
@@ -365,16 +367,19 @@ class Fitter:
             coordinates = self.sample.standardised(eraser)
         else:
             coordinates = head_coordinates(self.features, eraser)
-        weights, samples = None, [(self.sample, self.reduced)]
+        weights, within, samples = None, None, [(self.sample, self.reduced)]
         if isinstance(s.weights, str) and s.weights == "subsample":
             samples = self._subsamples()
+        elif isinstance(s.weights, str) and s.weights == "within":
+            within = self.within
+            weights = cell_weights(self.moments, "class" if within else "group")
         elif s.weights is not None:
             weights = cell_weights(self.moments, s.weights)
         heads: list[Any] = []
         for i, (sample, moments) in enumerate(samples):
             start = self._starts.get((*shared, i))
             tol = _ROUGH if self.clip or len(samples) > 1 else None
-            problem = Problem(sample, moments, coordinates, s.penalty, weights, start, tol)
+            problem = Problem(sample, moments, coordinates, s.penalty, weights, start, tol, within)
             if isinstance(head, str):
                 *found, self._starts[(*shared, i)] = HEADS[head].fit(problem)
                 heads.append(found)

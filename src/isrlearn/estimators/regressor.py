@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from isrlearn import validation as check
 from isrlearn.estimators.heads import HEADS, Sample
-from isrlearn.estimators.linear import Streaming, affine
+from isrlearn.estimators.linear import Streaming, affine, known_intercepts
 from isrlearn.estimators.pipeline import Settings, fit
 
 
@@ -161,11 +162,19 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         )
         return fit(settings, Sample(rows, cells, target, weight)).store(self)
 
-    def predict(self, X: Any) -> NDArray:
-        """``X @ coef_ + intercept_``. Environments are not needed."""
+    def predict(self, X: Any, environments: Any = None) -> NDArray:
+        """``X @ coef_ + intercept_``. Environments are not needed.
+
+        If they are given, a row of an environment that was seen in the fit gets the intercept of
+        that environment; None and new environments do not.
+        """
         self._check_fitted()
         X = check.check_features(self, X)
-        return affine(X, self.coef_[:, None], self.intercept_)[:, 0]
+        found = affine(X, self.coef_[:, None], self.intercept_)[:, 0]
+        if environments is not None:
+            residual = np.append(self.coef_, -1.0)[None]  # of the moments' last column, negated
+            found += known_intercepts(self.moments_, residual, environments, len(found))[:, 0]
+        return found
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

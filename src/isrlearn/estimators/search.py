@@ -155,10 +155,6 @@ class Search(check.SparseInput, BaseEstimator):
         grid = {name: rules.candidates(name, getattr(self, name)) for name in names}
         if self._target == "numbers":
             grid["compare"] = rules.comparisons(self.compare, self.n_spurious, self.variant)
-        if grid["weights"] == ["auto"]:
-            count = sample.cells.count()
-            tiny = ((count > 0) & (count < rules.FEWEST_ROWS)).any()
-            grid["weights"] = [None, "class", "group"] + ["subsample"] * int(tiny)
         heads, penalties = grid.pop("head"), grid.pop(self._penalty)
         for method in rules.candidates("method", getattr(self, "method", "regression")):
             check.check_choice("method", method, tuple(METHODS))
@@ -263,10 +259,10 @@ class Search(check.SparseInput, BaseEstimator):
             best=np.arange(len(average)) == self.best_index_,
         )
 
-    def predict(self, X: Any) -> NDArray:
-        """Predictions of the best estimator. Environments are not needed."""
+    def predict(self, X: Any, environments: Any = None) -> NDArray:
+        """Predictions of the best estimator; environments, as in its `predict`, are optional."""
         check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(X, environments)
 
     @property
     def coef_(self) -> NDArray:

@@ -15,11 +15,9 @@ from isrlearn.validation import check_n_spurious
 
 SELECTIONS = ("worst-group", "average", "leave-one-environment-out")
 
-#: Rows with the accuracy of its class that a group is shrunk by, and standard errors by which a
-#: choice must be better than the one made without it.
-_SHRINKAGE, MARGIN = 5.0, 0.5
-#: Rows below which a group is tiny.
-FEWEST_ROWS = 50
+#: Rows with the accuracy of its class that a group is shrunk by, standard errors by which another
+#: setting must be better than the reference, and the reference's C.
+_SHRINKAGE, MARGIN, _REFERENCE_C = 5.0, 1.0, 0.1
 #: Numbers of spurious dimensions tried besides the tested one, as far as environments allow.
 _COUNTS = (1, 2, 4, 8)
 
@@ -91,8 +89,8 @@ def effort(point: dict, penalty: str) -> tuple:
     removed = 1.0 - point.get("scale", 0.0)
     dimensions = 0.0 if removed == 0 else np.inf if isinstance(rank, str) else float(rank)
     weights = point.get("weights")
-    order = {None: 0, "class": 1, "group": 2, "subsample": 3}
-    weighted = 1 if isinstance(weights, dict) else order.get(weights, 2)
+    order = {None: 0, "class": 1, "within": 2, "group": 3, "subsample": 4}
+    weighted = 1 if isinstance(weights, dict) else order.get(weights, 3)
     strength = point.get(penalty, 1.0)
     # A large C is a small penalty, a large alpha a large one.
     freedom = strength if penalty == "C" else -strength
@@ -100,24 +98,24 @@ def effort(point: dict, penalty: str) -> tuple:
 
 
 def reference(points: Sequence[dict], penalty: str) -> int:
-    """Position of the setting that others must beat clearly: of the published procedure's kind.
+    """Position of the setting that others must beat clearly.
 
-    It removes all that a test finds, gives classes equal weight, and penalises by 1.
+    It removes all that a test finds, compares classes inside environments, and has C = 0.1.
 
     Examples
     --------
-    >>> points = [{"scale": s, "weights": w} for s in (1.0, 0.0) for w in ("group", "class")]
+    >>> points = [{"scale": s, "weights": w} for s in (1.0, 0.0) for w in ("group", "within")]
     >>> points[reference(points, "C")]
-    {'scale': 0.0, 'weights': 'class'}
+    {'scale': 0.0, 'weights': 'within'}
     """
 
     def distance(i: int) -> tuple:
         point = points[i]
         tested = isinstance(point.get("n_spurious", "auto"), str)
-        weights, strength = point.get("weights"), float(point.get(penalty, 1.0))
-        balanced = isinstance(weights, str) and weights == "class"
-        apart = abs(np.log(max(strength, np.finfo(float).tiny)))
-        return (not is_cautious(point), not tested, not balanced, apart)
+        weights, strength = point.get("weights"), float(point.get(penalty, _REFERENCE_C))
+        within = isinstance(weights, str) and weights in ("auto", "within")
+        apart = abs(np.log(max(strength, np.finfo(float).tiny) / _REFERENCE_C))
+        return (not is_cautious(point), not tested, not within, apart)
 
     return min(range(len(points)), key=distance)
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.labels import Cells
-from isrlearn.estimators.selection import MARGIN, cell_sums, shrunk_worst
+from isrlearn.estimators.selection import cell_sums, shrunk_worst
 
-#: Candidates, and rounds over the classes.
-_CANDIDATES, _ROUNDS = 100, 2
+#: Candidates, rounds over the classes, and standard errors from the best that are close to it.
+_CANDIDATES, _ROUNDS, _MARGIN = 100, 2, 0.5
 
 
 def worst_group_shift(scores: NDArray, cells: Cells) -> NDArray[np.float64]:
@@ -57,5 +57,5 @@ def _shift_of_class(k: int, scores: NDArray, cells: Cells) -> float:
     size = cell_sums(np.ones(len(margin)), cells)
     worst, error = shrunk_worst(np.array(sums), size, len(cells.classes))
     best = int(worst.argmax())
-    near = shifts[worst >= worst[best] - MARGIN * error[best]]
+    near = shifts[worst >= worst[best] - _MARGIN * error[best]]
     return float(near[np.abs(near).argmin()])

@@ -30,7 +30,8 @@ def test_a_group_that_was_never_collected_is_predicted(seed):
     seen = (y != 1) | (e != 1)
     test = shortcut(100 + seed, 4000)
     search = ISRClassifierCV().fit(X[seen], y[seen], e[seen])
-    plain = ISRClassifierCV(n_spurious=0, scale=1.0).fit(X[seen], y[seen], e[seen])
+    plain = ISRClassifierCV(n_spurious=0, scale=1.0, weights="group")
+    plain.fit(X[seen], y[seen], e[seen])
     assert search.best_params_["scale"] == 0.0
     assert search.best_params_["weights"] is not None
     assert worst(search, *test) > worst(plain, *test) + 0.2

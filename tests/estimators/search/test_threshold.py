@@ -110,9 +110,9 @@ def test_another_setting_must_be_better_by_a_margin():
     assert best_of(np.array([0.7, 0.7, 0.6]), efforts) == 1
 
 
-def test_the_setting_to_beat_removes_what_is_found_and_weighs_classes():
+def test_the_setting_to_beat_removes_what_is_found():
     X, y, e = unequal(0, 300)
     search = ISRClassifierCV().fit(X, y, e)
     first = search.cv_results_["params"][reference(search.cv_results_["params"], "C")]
     assert (first["n_spurious"], first["scale"]) == ("auto", 0.0)
-    assert (first["weights"], first["C"]) == ("class", 1.0)
+    assert (first["weights"], first["C"]) == ("auto", 0.1)

@@ -225,7 +225,7 @@ class LinearClassifier(LinearScores, ClassifierMixin, LinearModel):
     def _store(self, W: NDArray[np.float64]) -> None:
         self.coef_, self.intercept_ = np.ascontiguousarray(W[:-1].T), W[-1].copy()
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def decision_function(self, X: ArrayLike, environments: Any = None) -> NDArray[np.float64]:
         """Outputs of the linear model: (n,) for two classes, (n, n_classes) for more.
 
         They are infinite or NaN if the method diverged.
@@ -233,6 +233,8 @@ class LinearClassifier(LinearScores, ClassifierMixin, LinearModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        environments : None
+            Ignored: these models have no intercepts of environments.
         """
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
