@@ -1,0 +1,347 @@
+"""Every algorithm, theorem, table, figure and remark of the paper, and what we have for it.
+
+`rows()` is the table of `benchmarks/paper.md`, which `tables.py` writes; results are read from the
+committed records, the paper's numbers from its tables as printed.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "benchmarks"
+PRINTED = RESULTS.parents[1] / "src/isrlearn/paper/real/paper_tables.csv"
+COLUMNS = ("in the paper", "command", "seeds", "same conditions?", "result, and the paper's")
+BOXES = "python -m pytest tests/core/test_subspace.py -k"
+THEOREMS = "python -m pytest tests/core/test_theorems.py -k"
+PROCEDURE = "python -m pytest tests/estimators/test_published_procedure.py"
+GPU = "not run: needs the data, or the features of trained networks, and a GPU to make them"
+NAMES = ("ISR-Mean", "ISR-Cov", "ISR-Multiclass", "ISR-Regression")
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """Rows of a CSV file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def needed(algorithm: str) -> str:
+    """In how many cases an algorithm needs exactly as many environments as its bound."""
+    found = [r for r in read(RESULTS / "theory/results.csv") if r["algorithm"] == algorithm]
+    exact = sum(r["paper"] == r["bound"] for r in found)
+    return f"exactly the bound in {exact} of {len(found)} cases"
+
+
+def seeds(folder: str) -> str:
+    """Number of seeds of a synthetic experiment."""
+    return read(RESULTS / folder / "summary.csv")[0]["n_seeds"]
+
+
+def errors(folder: str, dataset: str, *cells: tuple[str, int]) -> str:
+    """Mean errors of methods at numbers of environments."""
+    at = {
+        (row["method"], int(row["n_environments"])): float(row["mean"])
+        for row in read(RESULTS / folder / "summary.csv")
+        if row["dataset"] == dataset
+    }
+    return ", ".join(f"{name} {at[name, E]:.3f} (E = {E})" for name, E in cells)
+
+
+def real(folder: str, table: str, score: str, method: str, column: str) -> str:
+    """Scores before and after ISR for networks trained by ERM: ours, then the paper's."""
+    here = {
+        row["method"]: float(row["mean"])
+        for row in read(RESULTS / folder / "summary.csv")
+        if (row["score"], row["trained_with"]) == (score, "ERM")
+    }
+    there = {
+        row["method"]: float(row["mean"])
+        for row in read(PRINTED)
+        if (row["table"], row["metric"], row["trained_with"]) == (table, score, "ERM")
+    }
+    percent = score.endswith("accuracy")
+    ours = [(100 if percent else 1) * here[name] for name in ("original", method)]
+    theirs = [there["Original"], there[column]]
+    digits = 1 if percent else 3
+    shown = [" → ".join(f"{value:.{digits}f}" for value in pair) for pair in (ours, theirs)]
+    what = f"ERM, {score.replace('_', ' ')}"
+    return f"{what}: {shown[0]}; paper {shown[1]} ([table]({folder}/table.md))"
+
+
+def printed(table: str, dataset: str, method: str) -> str:
+    """The paper's worst group before and after ISR for networks trained by ERM."""
+    at = {
+        row["method"]: row["mean"]
+        for row in read(PRINTED)
+        if (row["table"], row["dataset"], row["metric"], row["trained_with"])
+        == (table, dataset, "worst_group_accuracy", "ERM")
+    }
+    before = at.get("Original") or at["Linear Probing"]
+    return f"paper, worst group: {before} → {at[method]}"
+
+
+def partial() -> str:
+    """Partial labels, in the paper's words and ours."""
+    found = {r["method"]: r["mean"] for r in read(PRINTED) if r["table"].startswith("partial")}
+    mean, cov = (found[f"{name} labels"] for name in ("ISR-Mean at 10%", "ISR-Cov at 50%"))
+    return (
+        f"paper: ISR-Mean {mean} with a tenth of the labels, ISR-Cov {cov} with half; ours: "
+        "[table](partial-labels/table.md)"
+    )
+
+
+def rows() -> list[tuple[str, ...]]:
+    """The rows of the table."""
+    unit = "linear-unit-tests"
+    return [
+        (
+            "Table 1 (section 1): environments needed",
+            "`isr bench theory`",
+            "20 models per case",
+            "yes: exact moments",
+            "; ".join(f"{name}: {needed(name)}" for name in NAMES),
+        ),
+        (
+            "Figures 1 and 2 (3.1, 3.3): causal graphs",
+            "`python docs/theory/draw.py`",
+            "–",
+            "yes",
+            "[drawn](../theory/index.md)",
+        ),
+        (
+            "Proposition 1 (3.4): optimal invariant predictor",
+            f"`{THEOREMS} proposition_1`",
+            "–",
+            "yes: exact moments",
+            "holds",
+        ),
+        (
+            "IRMv1 (3.4)",
+            "`isr bench linear-unit-tests --seeds 5 --methods erm,irmv1,iga,andmask,oracle "
+            "--optimizer published --compare published`",
+            "5 (paper 50)",
+            "optimiser and settings as published; fewer seeds",
+            "[agreement with the published means](linear-unit-tests-published/table.md)",
+        ),
+        (
+            "Algorithm 1 (4.1.1)",
+            f"`{BOXES} algorithm_1`",
+            "–",
+            "yes",
+            'the box to the letter, `ISRClassifier("mean", variant="paper")`',
+        ),
+        (
+            "Theorem 1 (4.1.1, A.1): ISR-Mean",
+            f"`{THEOREMS} means`",
+            "–",
+            "yes: exact moments",
+            needed("ISR-Mean"),
+        ),
+        (
+            "Figure 3 (4.1.1): geometry of ISR-Mean",
+            "`python docs/theory/draw.py`",
+            "–",
+            "two dimensions instead of three",
+            "[drawn](../theory/index.md)",
+        ),
+        (
+            "Algorithm 2 (4.1.2): one pair of environments",
+            f"`{BOXES} algorithm_2`",
+            "–",
+            "yes",
+            'the box to the letter; `ISRClassifier("cov", variant="paper")` with the environments '
+            "of other rows unknown",
+        ),
+        (
+            "Robust ISR-Cov (4.1.2): flag mean",
+            f"`{BOXES} algorithm_2`",
+            "–",
+            "yes; all classes, as in the authors' unit tests",
+            '`ISRClassifier("cov", variant="paper")`',
+        ),
+        (
+            "Theorem 2 (4.1.2, A.2): ISR-Cov",
+            f"`{THEOREMS} covariances`",
+            "–",
+            "yes: exact moments",
+            needed("ISR-Cov"),
+        ),
+        (
+            "Figure 4 (4.1.2): geometry of ISR-Cov",
+            "`python docs/theory/draw.py`",
+            "–",
+            "two dimensions instead of three",
+            "[drawn](../theory/index.md)",
+        ),
+        (
+            "Algorithm 3 (4.2)",
+            f"`{BOXES} algorithm_3`",
+            "–",
+            "the box, and the authors' code, which differs",
+            '`variant="paper"` and `variant="authors"` ([compared](multiclass-forms/table.md))',
+        ),
+        (
+            "Theorem 3 (4.2, A.3): ISR-Multiclass",
+            f"`{THEOREMS} multiclass`",
+            "–",
+            "yes: exact moments",
+            needed("ISR-Multiclass"),
+        ),
+        (
+            "Algorithm 4 (4.3)",
+            f"`{BOXES} algorithm_4`",
+            "–",
+            "yes",
+            '`ISRRegressor(variant="paper", alpha=0)`',
+        ),
+        (
+            "Theorem 4 (4.3, A.4): ISR-Regression",
+            f"`{THEOREMS} regression`",
+            "–",
+            "yes: exact moments",
+            needed("ISR-Regression"),
+        ),
+        (
+            "Figure 5 (5.1.1): linear unit tests",
+            "`isr bench linear-unit-tests --seeds 50`",
+            "50 (paper 50)",
+            "data yes; all methods converged, ISR given d_s",
+            "Example-3s: " + errors(unit, "3s", ("isr-mean", 5), ("isr-mean", 6), ("oracle", 6)),
+        ),
+        (
+            "the same, the paper's optimiser",
+            "`isr bench linear-unit-tests --seeds 50 --optimizer published`",
+            "0 for ISR; 5 for the baselines (paper 50)",
+            "yes: 10,000 Adam steps, 20 trials, ISR's head as well",
+            "not run: needs 11,556 fits of 10,000 steps for ISR alone; baselines in "
+            "[their table](linear-unit-tests-published/table.md)",
+        ),
+        (
+            "Figure 6 (5.1.2): samples of the data sets",
+            "`isr datasets show waterbirds --data FOLDER --out waterbirds.png`",
+            "–",
+            "yes",
+            "not run: needs the images",
+        ),
+        *(
+            (
+                f"Table 2 (5.1.2): {name}",
+                f"`isr bench {name.lower()} --data FOLDER --full`",
+                "0 (paper 10)",
+                GPU,
+                f"{printed('real_datasets', name, 'ISR-Mean')} by ISR-Mean",
+            )
+            for name in ("Waterbirds", "CelebA", "MultiNLI")
+        ),
+        (
+            "Figure 7 (5.1.3): partial environment labels",
+            "`isr bench partial-labels`",
+            "20 draws (paper 10 × 10)",
+            "simulated features and digits instead of Waterbirds; every method chooses its C",
+            partial(),
+        ),
+        (
+            "Table 3 (5.1.4): CLIP",
+            "`isr bench clip --data FOLDER`",
+            "0 (paper 10)",
+            GPU,
+            f"{printed('clip', 'Waterbirds', 'ISR-Mean')} by ISR-Mean; another encoder and data: "
+            "[table](pretrained/table.md)",
+        ),
+        (
+            "Figure 8 (5.2.1): multiclass unit test",
+            "`isr bench multiclass --seeds 3`",
+            "3 (paper 5, 5 trials each)",
+            "data yes; all methods converged",
+            "k = 3: "
+            + errors("multiclass", "k=3", ("isr-multiclass", 2), ("isr-multiclass", 3))
+            + ", "
+            + errors("multiclass", "k=3", ("oracle", 3)),
+        ),
+        (
+            "Figure 9 (5.2.2): samples of MC-CMNIST",
+            "`isr datasets show mc-cmnist --out mc-cmnist.png`",
+            "–",
+            "yes",
+            "drawn by the command",
+        ),
+        (
+            "Table 4 (5.2.2): MC-CMNIST",
+            "`isr bench mc-cmnist --seeds 3`",
+            "3 (paper 5)",
+            "another network and optimiser, 45,000 of 70,000 images; no oracle",
+            real("mc-cmnist", "mc_cmnist", "average_accuracy", "isr-multiclass", "ISR-Multiclass"),
+        ),
+        (
+            "Figure 10 (5.3.1): regression unit test, the paper's optimiser",
+            "`isr bench regression --optimizer published --trials 5`",
+            f"{seeds('regression-published')} (paper 20)",
+            "yes: 10,000 Adam steps, 5 trials, ISR's head as well; without IRMv1",
+            "d_s = 5: "
+            + errors(
+                "regression-published",
+                "d_s=5",
+                *(("isr-regression", E) for E in (4, 5, 6)),
+                ("oracle", 6),
+            ),
+        ),
+        (
+            "the same, converged",
+            "`isr bench regression --seeds 20`",
+            "20 (paper 20)",
+            "data yes; all methods converged",
+            "no step: every method is near 0 from E = 2 on ([table](regression/table.md))",
+        ),
+        (
+            "Figure 11 (5.3.2): samples of RCFMNIST",
+            "`isr datasets show rcfmnist --out rcfmnist.png`",
+            "–",
+            "pixels interpolated linearly",
+            "drawn by the command",
+        ),
+        (
+            "Table 5 (5.3.2): RCFMNIST",
+            "`isr bench rcfmnist --seeds 3`",
+            "3",
+            "a small network instead of a ResNet-18, a quarter of the images; no oracle",
+            real("rcfmnist", "rcfmnist", "worst_group_rmse", "isr-regression", "ISR-Regression"),
+        ),
+        (
+            "Figure 12 (5.3.3): Law School",
+            "`isr datasets show law-school --out law-school.png`",
+            "–",
+            "the skew is ours: the paper shows it in a figure only",
+            "drawn by the command",
+        ),
+        (
+            "Table 6 (5.3.3): Law School",
+            "`isr bench law-school --seeds 20`",
+            "20",
+            "the skew is ours; no oracle",
+            real("law-school", "law_school", "worst_group_r2", "isr-regression", "ISR-Regression"),
+        ),
+        (
+            "Remark (1): ISR is cheaper than IRM",
+            "`python benchmarks/isr_vs_irm.py`",
+            "5",
+            "our own code for both",
+            "true of 10,000 Adam steps; converged IRMv1 is as fast ([table](isr-vs-irm/table.md))",
+        ),
+        (
+            "Remark (4.1.1, A.1): E ≤ d_s, two ways",
+            "`isr bench linear-unit-tests --seeds 20 --datasets 2s,3s "
+            "--methods isr-mean,isr-mean-authors,oracle --environments 2:7`",
+            "20",
+            "data yes; converged",
+            "Example-2s: "
+            + errors("few-environments", "2s", ("isr-mean", 2), ("isr-mean-authors", 2))
+            + "; the paper recommends the first",
+        ),
+        (
+            "Numerical techniques (B.3): PCA, scale, logistic regression",
+            f"`{PROCEDURE}`",
+            "200 configurations",
+            "yes",
+            'the same predictions on at least 99.9 % of rows, `variant="paper"`',
+        ),
+    ]
