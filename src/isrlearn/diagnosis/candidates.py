@@ -33,7 +33,7 @@ class Candidate:
     True
     """
 
-    name: str
+    name: str  #: The column.
     n_values: int  #: Values that are frequent enough to be compared.
     n: int  #: Rows with one of these values.
     #: Of "no shift of the features", "none of the model's scores" and "errors as frequent
@@ -61,10 +61,10 @@ class Scan:
     table: tuple[Candidate, ...]  #: From the first to the last; shortcuts come first.
     errors: Candidate | None  #: The errors of a strongly penalised model, which are not tested.
     label: str  #: Name of the label.
-    n_samples: int
+    n_samples: int  #: Number of rows.
     n_examined: int  #: Rows of the sample that was examined.
     n_columns: int  #: Columns used as features.
-    level: float
+    level: float  #: Of the tests, corrected for the number of columns.
     left_out: dict[str, str]  #: Columns that were left out, each with the reason.
     accuracy: float  #: Accuracy of a plain model with all columns, on rows it was not fitted on.
 

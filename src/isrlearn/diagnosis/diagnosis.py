@@ -97,8 +97,8 @@ class Diagnosis:
     """
 
     task: str  #: "classification" or "regression".
-    n_samples: int
-    n_features: int
+    n_samples: int  #: Number of rows.
+    n_features: int  #: Number of features.
     level: float  #: Level of every test.
     cells: CellCounts  #: Rows of every class in every environment.
     means: Shift | None = None  #: Do class means shift? None if nothing can be compared.

@@ -30,10 +30,9 @@ class Stability:
     True
     """
 
-    #: Median of each principal angle, largest first, and the ends of the central 95 % of the draws.
-    median: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    median: tuple[float, ...]  #: Median of each principal angle, largest first.
+    low: tuple[float, ...]  #: Where the central 95 % of the draws begin.
+    high: tuple[float, ...]  #: Where they end.
     #: Number of draws.
     n_bootstrap: int
     #: Factor on the number of rows that would reduce the largest angle to 30 degrees: at most one

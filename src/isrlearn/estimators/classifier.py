@@ -96,8 +96,8 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         The removal.
     moments_ : Moments
         Moments of the training rows.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of features; their names, if X was a data frame.
 
     Examples
     --------

@@ -37,6 +37,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
     Parameters
     ----------
     method : str or list, default="mean"
+        What is compared between environments, as in :class:`ISRClassifier`.
     n_spurious : int, "auto" or list, optional
         By default the tested number, and 1, 2, 4, 8 as far as the environments allow.
     scale : float or list, default=(0.0, 0.5, 1.0)
@@ -98,8 +99,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
         What was added to the intercepts of `best_estimator_`.
     classes_, coef_, intercept_ : ndarray
         Of the best estimator.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of features; their names, if X was a data frame.
 
     Examples
     --------
@@ -246,8 +247,8 @@ class ISRRegressorCV(RegressorMixin, Search):
         The selection rule that was used.
     coef_, intercept_ : ndarray and float
         Of the best estimator.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of features; their names, if X was a data frame.
 
     Examples
     --------

@@ -59,8 +59,8 @@ class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
     C_ : float
         The chosen C.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of features; their names, if X was a data frame.
 
     Notes
     -----

@@ -62,9 +62,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     ----------
     columns_ : tuple of Column
         What is done with each column.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Names of the columns of a data frame; not set by an array.
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of columns; their names, if X was a data frame.
 
     Notes
     -----

@@ -85,8 +85,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         The removal.
     moments_ : Moments
         Moments of the features and, as last column, the target.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of features; their names, if X was a data frame.
 
     Examples
     --------

@@ -57,8 +57,8 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
         The removal.
     moments_ : Moments
         Moments of the training rows.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of features; their names, if X was a data frame.
 
     Examples
     --------

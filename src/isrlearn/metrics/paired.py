@@ -59,14 +59,14 @@ class PairedGroup:
     ('cow', 'beach')
     """
 
-    label: Any  # the class; None for a regression
-    environment: Any
-    n: int
-    before: float
-    after: float
-    gained: int  # rows that only the second model predicts correctly, or with a smaller error
-    lost: int  # rows that only the first model predicts correctly, or with a smaller error
-    p_value: float  # of the hypothesis that a change is as likely to be a gain as a loss
+    label: Any  #: The class; None for a regression.
+    environment: Any  #: The environment.
+    n: int  #: Number of rows.
+    before: float  #: Score of the first model.
+    after: float  #: Score of the second model.
+    gained: int  #: Rows that only the second model predicts correctly, or with a smaller error.
+    lost: int  #: Rows that only the first model predicts correctly, or with a smaller error.
+    p_value: float  #: Of the hypothesis that a change is as likely to be a gain as a loss
 
     @property
     def group(self) -> Group:
@@ -88,9 +88,9 @@ class PairedReport:
     0.015625
     """
 
-    metric: str
-    level: float
-    groups: tuple[PairedGroup, ...]
+    metric: str  #: What the scores are.
+    level: float  #: Level of the intervals.
+    groups: tuple[PairedGroup, ...]  #: Scores of every group.
     worst: Change  #: Score of the worst group of each model, which need not be the same group.
     average: Change  #: Score over all rows, including those without an environment.
 

@@ -38,13 +38,13 @@ class GroupScore:
     ('cow', 'beach')
     """
 
-    label: Any  # the class; None for a regression
-    environment: Any
-    n: int
-    value: float
-    low: float
-    high: float
-    n_train: int | None = None
+    label: Any  #: The class; None for a regression.
+    environment: Any  #: The environment.
+    n: int  #: Number of rows.
+    value: float  #: The score.
+    low: float  #: Lower end of its confidence interval.
+    high: float  #: Upper end.
+    n_train: int | None = None  #: Number of rows in training, if known.
 
     @property
     def group(self) -> Group:
@@ -66,14 +66,14 @@ class GroupReport:
     (0.0, (0, 'b'), 0.75)
     """
 
-    metric: str
-    level: float
-    groups: tuple[GroupScore, ...]
-    overall: Score
+    metric: str  #: What the scores are.
+    level: float  #: Level of the intervals.
+    groups: tuple[GroupScore, ...]  #: Scores of every group.
+    overall: Score  #: The score over all rows and its interval.
     #: Confidence interval of the score of the group that is worst in truth, whichever that is.
     worst_interval: tuple[float, float]
-    n: int
-    n_without_environment: int
+    n: int  #: Number of rows.
+    n_without_environment: int  #: Rows of unknown environment, which are in no group.
 
     def __getitem__(self, group: Group) -> GroupScore:
         """Score of one group, by ``(class, environment)`` or environment."""
