@@ -7,14 +7,18 @@ help, and says which facts explain that: here on images with a shortcut, on data
 shifts, and with too few environments.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from isrlearn import ISRClassifier, diagnose
 from isrlearn.datasets import load_digits_on_paper, make_gaussian_environments
+from isrlearn.displays import GroupDisplay
 
 train = load_digits_on_paper().train
 diagnosis = diagnose(train.X, train.y, train.environments)
 print(diagnosis)
+GroupDisplay(diagnosis.comparison.reports).plot()
+plt.show()
 
 # %%
 # The recommended parameters can be used directly.

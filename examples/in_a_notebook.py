@@ -6,10 +6,12 @@ Results show themselves: the last line of a cell is enough. There are six hospit
 protocol of the scanner goes with the diagnosis in its own way. The last hospital is new.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from isrlearn import ISRClassifier, compare_models, diagnose, scan
+from isrlearn.displays import SamplesDisplay
 from isrlearn.metrics import group_report
 from isrlearn.report import make_report
 
@@ -53,4 +55,6 @@ report  # noqa: B018
 frame = X[old].assign(hospital=site[old], weekday=rng.choice(["Mon", "Tue", "Wed"], old.sum()))
 found = scan(frame, pd.Series(np.where(ill[old], "ill", "well"), name="diagnosis"))
 print(found.headline)
+SamplesDisplay.from_estimator(model, *train)
+plt.show()
 found  # noqa: B018

@@ -6,11 +6,12 @@ The paper is known for a tenth of the digits. Rows without an environment are st
 head; `infer_environments` predicts the missing environments from the rows that have one.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from isrlearn import ISRClassifier, diagnose, infer_environments
 from isrlearn.datasets import load_digits_on_paper
-from isrlearn.metrics import worst_group_accuracy
+from isrlearn.displays import GroupDisplay
 
 splits = load_digits_on_paper()
 train, test = splits.train, splits.test
@@ -25,16 +26,22 @@ print(f"filled in correctly: {np.mean(filled == train.environments):.1%}")
 # %%
 # The subspace is found from the rows whose environment is given, the head from all of them. A tenth
 # of the labels leaves next to nothing of the rare groups, so the labels alone do not help here.
-def worst(environments, **parameters):
-    """Accuracy of the worst test group after a fit."""
+def predicted(environments, **parameters):
+    """Predictions of the test rows after a fit."""
     clf = ISRClassifier(**parameters).fit(train.X, train.y, environments=environments)
-    return worst_group_accuracy(test.y, clf.predict(test.X), test.environments)
+    return clf.predict(test.X)
 
 
-print(f"nothing removed      {worst(train.environments, n_spurious=0):.3f}")
-print(f"a tenth of labels    {worst(known, n_spurious=1):.3f}")
-print(f"the rest filled in   {worst(filled):.3f}")
-print(f"all labels           {worst(train.environments):.3f}")
+models = {
+    "nothing removed": predicted(train.environments, n_spurious=0),
+    "a tenth of labels": predicted(known, n_spurious=1),
+    "the rest filled in": predicted(filled),
+    "all labels": predicted(train.environments),
+}
+display = GroupDisplay.from_predictions(test.y, models, test.environments)
+for name, report in display.reports.items():
+    print(f"{name:<20} {report.worst:.3f}")
+plt.show()
 
 # %%
 # The diagnosis says whether the labels are enough, before any fit.

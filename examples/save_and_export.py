@@ -9,10 +9,12 @@ exported for programs that do not use isrlearn.
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from isrlearn import ISRClassifier, load, save
 from isrlearn.datasets import load_digits_on_paper
+from isrlearn.displays import SamplesDisplay
 from isrlearn.io import export_model, read_model
 
 splits = load_digits_on_paper()
@@ -27,6 +29,8 @@ save(clf, path)
 again = load(path)
 print("same predictions:", (again.predict(test.X) == clf.predict(test.X)).all())
 print("bytes:", path.stat().st_size, "– made with", read_model(path).versions)
+SamplesDisplay.from_estimator(again, test.X, test.y, test.environments)
+plt.show()
 
 # %%
 # Two arrays for NumPy.

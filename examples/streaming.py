@@ -7,10 +7,12 @@ up. Parts can therefore be read one after the other, or on different machines, a
 same as for the whole.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from isrlearn import ISRClassifier
 from isrlearn.datasets import make_gaussian_environments
+from isrlearn.displays import SpectrumDisplay
 from isrlearn.engine import cell_moments
 
 data = make_gaussian_environments(5_000, 6, random_state=0)
@@ -35,3 +37,5 @@ moments = sum(cell_moments(data.X[rows], data.y[rows], data.environments[rows]) 
 summed = ISRClassifier(head="lda", n_components=None).fit_moments(moments)
 print("largest difference, summed:  ", np.abs(summed.coef_ - whole.coef_).max())
 print("rows per cell:\n", moments.count.astype(int))
+SpectrumDisplay.from_estimator(summed)
+plt.show()

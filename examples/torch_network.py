@@ -8,11 +8,13 @@ module with new weights in one layer, without retraining. Needs the extra `torch
 
 from collections import OrderedDict
 
+import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from isrlearn.datasets import load_digits_on_paper
+from isrlearn.displays import GroupDisplay
 from isrlearn.paper.training import train
 from isrlearn.torch import evaluate, postprocess
 
@@ -35,10 +37,13 @@ model = train(model, batches(splits.train, shuffle=True), optimizer="adam", epoc
 # %%
 # The trained layer can be replaced by a new head on the rest, or keep its own weights with the
 # removal folded in.
-print(f"trained        {evaluate(model, batches(splits.test)).worst:.3f}")
+reports = {"trained": evaluate(model, batches(splits.test))}
 for head in ("refit", "adapt"):
     patched = postprocess(model, batches(splits.train), layer="fc", head=head)
-    print(f"ISR, {head:<8}  {evaluate(patched, batches(splits.test)).worst:.3f}")
+    reports[f"ISR, {head}"] = evaluate(patched, batches(splits.test))
+print({name: round(report.worst, 3) for name, report in reports.items()})
+GroupDisplay(reports).plot()
+plt.show()
 
 # %%
 # The state dict has the same keys and shapes.
