@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 import isrlearn
 
 HERE = Path(__file__).parent
+PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 project = "isrlearn"
 author = "The isrlearn developers"
@@ -44,10 +46,14 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
 html_theme = "pydata_sphinx_theme"
-html_title = "isrlearn"
+html_title = f"isrlearn {version}"
 html_favicon = "icon.svg"
 html_context = {"default_mode": "auto"}
+REPOSITORY = PROJECT.get("urls", {}).get("Repository")
 html_theme_options = {
+    "icon_links": [{"name": "Repository", "url": REPOSITORY, "icon": "fa-brands fa-git-alt"}]
+    if REPOSITORY
+    else [],
     "navigation_with_keys": False,
     "show_prev_next": False,
     "header_links_before_dropdown": 7,

@@ -195,6 +195,7 @@ MADE = {
     "diagnosis": lambda: counts("diagnosis", "diagnosis"),
     "isr-vs-irm": lambda: by_script("isr-vs-irm", "isr_vs_irm"),
     "level": lambda: counts("level", "level"),
+    "new-sites": lambda: counts("new-sites", "new_sites"),
     "partial-labels": partial_labels,
     "rank": lambda: counts("rank", "rank_accuracy"),
     "regimes": regimes,
