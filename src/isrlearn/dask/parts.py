@@ -127,8 +127,8 @@ class DaskSample(Sample):
     def logistic(self, problem: Problem) -> tuple[LogisticFit, NDArray]:
         """A logistic regression of the class in a head's coordinates, and its intercepts."""
         moments, coordinates, within = problem.moments, problem.coordinates, problem.within
-        balanced = self.weight if problem.weights is None else self.row_weights(problem.weights)
-        K, G, groups, weight = len(self.cells.classes), 1, 0, balanced
+        weight = self.weight if problem.weights is None else self.row_weights(problem.weights)
+        (K, E), G, groups = self.cells.count().shape, 1, 0
         if within is not None:
             own, G = within.of(self.cells, self.weight), within.compared.shape[1]
             groups, weight = own["groups"], own["weight"]
@@ -157,11 +157,13 @@ class DaskSample(Sample):
 
         tol = 1e-6 if self.X.dtype == np.float32 else 1e-9
         p, penalty, start = coordinates.linear.shape[-1], problem.penalty, problem.start
-        fitted = loss(problem.weights if within is None else None, within)
+        fitted = loss(problem.weights, within)
         fit = minimise(fitted, p, count, penalty, scatter, start, tol)
-        if within is None or balanced is None:
+        if within is None:
             return fit, fit.intercept[:, 0]
-        return fit, fit_intercept(loss(problem.weights, None), fit.coef, float(balanced.sum()))
+        alike = 1 / np.bincount(self.cells.k, self.weight)
+        by_class: Weights = np.repeat(alike[:, None], E, axis=1), alike
+        return fit, fit_intercept(loss(by_class, None), fit.coef, float(K))
 
 
 def _group_sum(parts: list[Any], labels: list[Sample], of_sample: Any) -> Any:

@@ -169,7 +169,7 @@ class Sample:
         if problem.weights is not None:
             unknown, known = problem.weights[1][k], problem.weights[0][k, e]
             weight = np.where(e == MISSING, unknown, known) * (1 if weight is None else weight)
-        own = {"weight": weight} if within is None else within.of(self.cells, self.weight)
+        own = {"weight": weight} if within is None else within.of(self.cells, weight)
         fit = fit_logistic(
             self.X,
             k,
@@ -181,10 +181,11 @@ class Sample:
             tol=problem.tol,
             **own,
         )
-        if within is None or weight is None:
+        if within is None:
             return fit, fit.intercept[:, 0]
-        loss = LogisticLoss(self.X, k, weight, problem.coordinates)
-        return fit, fit_intercept(loss, fit.coef, float(weight.sum()))
+        alike = 1 / np.bincount(k, weight)[k] * (1 if weight is None else weight)
+        loss = LogisticLoss(self.X, k, alike, problem.coordinates)
+        return fit, fit_intercept(loss, fit.coef, float(alike.sum()))
 
     def in_memory(
         self, coordinates: Coordinates, weights: Weights
@@ -308,7 +309,7 @@ class Problem:
     tol : float, optional
         How precise an iterative head must be; its own default if not given.
     within : Within, optional
-        Classes are compared inside environments; then `weights` are those of the intercept alone.
+        Classes are compared inside environments, and the intercept weights them alike.
     """
 
     sample: Any
@@ -382,14 +383,14 @@ HEADS: dict[str, Head] = {
 def cell_weights(moments: Moments, weights: Any) -> tuple[NDArray, NDArray]:
     """Weight of a row of each cell (K, E), and of an unlabelled row of each class (K,).
 
-    "group" gives every class the same total weight, and every environment in which a class was
-    seen the same share of it: the paper's reweighting where no cell is empty. A row whose
-    environment is unknown then has its class's weight.
+    "group", and "within" where it cannot be used, give every class the same total weight, and every
+    environment in which a class was seen the same share of it: the paper's reweighting where no
+    cell is empty. A row whose environment is unknown then has its class's weight.
     """
     count, unlabelled = moments.count, moments.unlabelled
     totals = count.sum(axis=1) + (0.0 if unlabelled is None else unlabelled.count[:, 0])
     by_class = totals.sum() / (len(totals) * totals)
-    if weights == "group":
+    if weights in ("group", "within"):
         seen = np.maximum(np.count_nonzero(count, axis=1), 1)
         share = by_class * count.sum(axis=1) / seen
         return share[:, None] / np.where(count > 0, count, np.inf), by_class

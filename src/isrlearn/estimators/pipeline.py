@@ -370,9 +370,8 @@ class Fitter:
         weights, within, samples = None, None, [(self.sample, self.reduced)]
         if isinstance(s.weights, str) and s.weights == "subsample":
             samples = self._subsamples()
-        elif isinstance(s.weights, str) and s.weights == "within":
+        elif isinstance(s.weights, str) and s.weights == "within" and self.within:
             within = self.within
-            weights = cell_weights(self.moments, "class" if within else "group")
         elif s.weights is not None:
             weights = cell_weights(self.moments, s.weights)
         heads: list[Any] = []
