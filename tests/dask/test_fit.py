@@ -111,7 +111,7 @@ def test_moments_are_those_in_memory(collection, data, scheduler, keep):
         {"n_components": 4, "n_spurious": 1, "weights": "class"},
         {"head": "lda", "method": "joint", "n_spurious": 2},
         {"weights": "group", "C": 0.01},
-        {"weights": "class", "variant": "paper", "n_spurious": 1},
+        {"weights": "class", "variant": "paper", "n_spurious": 1, "head": "lda"},
         {"head": (np.arange(3.0 * D).reshape(3, D), np.zeros(3)), "n_spurious": 1},
     ],
     ids=lambda settings: "-".join(settings) or "default",

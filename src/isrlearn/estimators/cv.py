@@ -208,8 +208,8 @@ class ISRRegressorCV(RegressorMixin, Search):
 
     The search of :class:`ISRClassifierCV`, for regression. Each of `n_spurious`, `compare`,
     `scale`, `alpha`, `head` and `weights` is one value or a list of values to try. The best ridge
-    regression that removes nothing is kept unless a removal is better by more than two standard
-    errors over the splits (the best of many settings is better than one by chance).
+    regression without removal and weights is kept unless another setting is better by more than
+    two standard errors over the splits (the best of many is better than one by chance).
 
     Parameters
     ----------

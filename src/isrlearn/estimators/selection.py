@@ -234,14 +234,16 @@ def best_of(scores: NDArray, efforts: Sequence[tuple], margin: float = 0.0, firs
 
 
 def unless_in_doubt(results: dict[str, Any], efforts: Sequence[tuple], best: int) -> int:
-    """The best setting or, unless it is better by two standard errors, the best without removal.
+    """The best setting or, unless it is better by two standard errors, the best plain regression.
 
+    A plain regression removes nothing and has no weights.
     The standard error is that of the mean difference over splits. Two, because the best of many
     settings is better than one by chance. With one split there is no standard error: the best
     setting is returned, as it is if all settings remove something.
     """
     points, score = results["params"], results["mean_test_score"]
     idle = [i for i, p in enumerate(points) if p["scale"] == 1 or p["n_spurious"] == 0]
+    idle = [i for i in idle if points[i]["weights"] is None] or idle
     n_splits = sum(name.startswith("split") and name.endswith("_average") for name in results)
     if best in idle or not idle or n_splits < 2:
         return best
