@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 #: is identified by its colour alone.
 STYLES: dict[str, tuple[str, str]] = {
     "isr-mean": ("#0072B2", "o"),
+    "isr-mean-authors": ("#CC6677", "H"),
     "isr-mean-pooled": ("#56B4E9", "D"),
     "isr-mean-auto": ("#332288", "h"),
     "isr-cov": ("#D55E00", "s"),
     "isr-cov-pooled": ("#E69F00", "p"),
     "isr-multiclass": ("#D55E00", "s"),
+    "isr-multiclass-authors": ("#CC6677", "H"),
     "isr-multiclass-pooled": ("#E69F00", "p"),
     "isr-regression": ("#0072B2", "o"),
     "isr-regression-pooled": ("#56B4E9", "D"),
@@ -153,9 +155,7 @@ def _error_panel(
             continue
         colour, marker = STYLES.get(method, _OTHER)
         style = {"color": colour, "marker": marker, "markersize": 4.5}
-        E = [s.n_environments for s in line]
-        axis.plot(E, [max(s.mean, floor) for s in line], label=label, linewidth=1.2, **style)
-        _band(axis, E, line, colour, floor)
+        _line(axis, [s.n_environments for s in line], line, label, style, floor)
         curve = (line[0].dataset, method)
         means = {key[2]: p.mean for key, p in (published or {}).items() if key[:2] == curve}
         if means:
@@ -196,11 +196,9 @@ def labels_figure(
                     line = lines.get((dataset, method, score))
                     if line is None:
                         continue
-                    at, means = [c.fraction for c in line], [c.mean for c in line]
-                    look = {"color": colour, "linestyle": style, "marker": marker}
-                    name = f"{label}, {score}"
-                    axis.plot(at, means, label=name, markersize=4, linewidth=1.2, **look)
-                    _band(axis, at, line, colour)
+                    look: dict[str, Any] = {"color": colour, "linestyle": style}
+                    look |= {"marker": marker, "markersize": 4}
+                    _line(axis, [c.fraction for c in line], line, f"{label}, {score}", look)
             axis.set_xscale("log")
             axis.set_xticks(fractions, [f"{fraction:.0%}" for fraction in fractions])
             axis.minorticks_off()
@@ -214,16 +212,17 @@ def labels_figure(
     return drawn((5.2 * max(len(titles), 2), 4.3), draw)
 
 
-def _band(
-    axis: Any, at: list[Any], line: list[Any], colour: str, floor: float | None = None
+def _line(
+    axis: Any, at: list[Any], line: list[Any], label: str, look: dict[str, Any], floor: float = 0.0
 ) -> None:
-    """A band of the 95 % intervals, where there are any."""
-    if math.isnan(line[0].half_width):
-        return
-    low, high = ([p.mean + sign * p.half_width for p in line] for sign in (-1, 1))
-    if floor is not None:
-        low, high = ([max(value, floor) for value in values] for values in (low, high))
-    axis.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
+    """A line of means, with a band of the 95 % intervals where there are any."""
+    low, mean, high = (
+        [max(p.mean + sign * p.half_width if sign else p.mean, floor) for p in line]
+        for sign in (-1, 0, 1)
+    )
+    axis.plot(at, mean, label=label, linewidth=1.2, **look)
+    if not math.isnan(line[0].half_width):
+        axis.fill_between(at, low, high, color=look["color"], alpha=0.18, linewidth=0)
 
 
 def _legend(figure: Any, n_columns: int) -> None:

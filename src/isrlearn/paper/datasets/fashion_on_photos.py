@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from isrlearn.datasets.data import EnvironmentData, Splits
 from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number
+from isrlearn.io.errors import optional
 from isrlearn.paper.datasets.idx import load_idx_images
 
 #: Fashion-MNIST's labels of each class; the first class is the common one.
@@ -96,10 +97,8 @@ def _photos() -> NDArray[np.uint8]:
     # Imported here, so that scikit-learn is loaded only when it is used.
     from sklearn.datasets import load_sample_image
 
-    try:
-        return np.stack([load_sample_image(name) for name in PHOTOS.values()])
-    except ImportError:
-        raise ImportError("reading photographs needs Pillow: pip install pillow") from None
+    optional("PIL", "reading photographs", "networks")
+    return np.stack([load_sample_image(name) for name in PHOTOS.values()])
 
 
 def _pasted(

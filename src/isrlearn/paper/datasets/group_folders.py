@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.datasets.data import EnvironmentData, Splits
+from isrlearn.io.errors import optional
 from isrlearn.paper.datasets.files import DataError, folders
 
 _DROP = "https://nlp.stanford.edu/data/dro/"
@@ -246,12 +247,7 @@ class InputFeatures:
 
 def _tokens(folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Token, mask and segment ids (n, length, 3) and labels (n,) of the cached features."""
-    try:
-        import torch
-    except ImportError:
-        raise ImportError(
-            "the token files were written by torch: pip install 'isrlearn[torch]'"
-        ) from None
+    torch = optional("torch", "reading the token files", "torch")
     pairs: list[Mapping[str, Any]] = []
     for name in _TOKEN_FILES:
         path = folder / name

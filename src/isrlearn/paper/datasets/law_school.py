@@ -23,8 +23,8 @@ _TEST, _VALIDATION = 0.3, 0.2  # shares of the rows, before subsampling
 
 
 @dataclass(frozen=True)
-class LawSchoolTruth:
-    """What is known about the table besides its numbers."""
+class TableTruth:
+    """What is known about a table besides its numbers."""
 
     names: tuple[str, ...]  # of the features
 
@@ -71,7 +71,7 @@ def load_law_school(
     table = np.array([line.split(",") for line in lines], dtype=np.float64)
     y, female = table[:, names.index(TARGET)], table[:, names.index(ENVIRONMENT)].astype(int)
     X = np.delete(table, names.index(TARGET), axis=1)
-    truth = LawSchoolTruth(tuple(name for name in names if name != TARGET))
+    truth = TableTruth(tuple(name for name in names if name != TARGET))
     streams = Streams.of(random_state)
     order = streams.generator(Use.SHARED).permutation(len(y))
     stops = [round(_TEST * len(y)), round((_TEST + _VALIDATION) * len(y))]

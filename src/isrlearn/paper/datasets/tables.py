@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from isrlearn.datasets.data import EnvironmentData
 from isrlearn.paper.datasets.files import VARIABLE, DataError, Resource, content, folders, located
-from isrlearn.paper.datasets.law_school import GENDERS, LAW_SCHOOL_FILE
+from isrlearn.paper.datasets.law_school import GENDERS, LAW_SCHOOL_FILE, TableTruth
 
 Files = Iterator[tuple[str, bytes]]  # path and content
 Columns = dict[str, NDArray]
@@ -49,13 +48,6 @@ _URLS = {
     "compas": "https://raw.githubusercontent.com/propublica/compas-analysis/master/"
     "compas-scores-two-years.csv"
 }
-
-
-@dataclass(frozen=True)
-class TableTruth:
-    """What is known about a table besides its numbers."""
-
-    names: tuple[str, ...]  # of the features
 
 
 class Census(NamedTuple):

