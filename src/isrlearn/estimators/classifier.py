@@ -63,13 +63,13 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         fitted, so that they cannot use what distinguishes environments; the intercept is then
         fitted with the same total weight for every class. Unknown environments are drawn from
         their probabilities given features and class (rows that are not in memory form one more
-        environment). Where environments do not link all classes, it is "group". "class" gives
-        every class the same total weight, "group" every class in every environment (the paper's
-        reweighting; classes still have the same total weight where cells are missing or
-        environments unknown), a dict gives each class its weight. "subsample" averages ten
-        heads, each fitted on as many rows of every group as the smallest group has. "auto" is
-        "within" for the logistic head, "group" for others; in the published variants, or with a
-        head that takes no weights, it is None.
+        environment). Where environments with five rows of each do not link all classes, it is
+        "group". "class" gives every class the same total weight, "group" every class in every
+        environment (the paper's reweighting; classes still have the same total weight where
+        cells are missing or environments unknown), a dict gives each class its weight.
+        "subsample" averages ten heads, each fitted on as many rows of every group as the
+        smallest group has. "auto" is "within" for the logistic head, "group" for others; in the
+        published variants, or with a head that takes no weights, it is None.
     missing_environments : {"raise", "single"}, default="raise"
         What to do when `fit` gets no environments: raise an error, or treat all rows as one
         environment and remove nothing.

@@ -39,8 +39,9 @@ _MOST_ROWS = 20_000
 #: Rows that show which feature varies most, and share of rows whose repetition is worth a warning.
 _PROBED, _REPEATED = 200, 0.01
 
-#: Largest dense rows from which unknown environments are predicted.
-_MOST_BYTES = 1 << 30
+#: Largest dense rows from which unknown environments are predicted, and rows of a class in an
+#: environment from which a comparison inside it links the class with others.
+_MOST_BYTES, _FEWEST_COMPARED = 1 << 30, 5
 
 #: Subsamples that heads are averaged over, and rows of a group that they have if there are.
 _SUBSAMPLES, _FEWEST_DRAWN = 10, 5
@@ -241,16 +242,16 @@ class Within:
 
     @classmethod
     def among(cls, sample: Any) -> Within | None:
-        """For these rows; None if shared environments do not link all classes."""
+        """For these rows; None if environments with five rows of each do not link all classes."""
         cells, drawn = sample.cells, None
         n, d = sample.X.shape
         if sample.has_rows and n * d * 8 <= _MOST_BYTES and (cells.e == MISSING).any():
             drawn = drawn_environments(sample.X[:], cells)
         K, E, e = len(cells.classes), len(cells.environments), cells.e if drawn is None else drawn
         codes = cells.k * (E + 1) + np.where(e == MISSING, E, e)
-        seen = np.bincount(codes, minlength=K * (E + 1)).reshape(K, E + 1) > 0
+        count = np.bincount(codes, minlength=K * (E + 1)).reshape(K, E + 1)
+        seen, links = count > 0, (count >= _FEWEST_COMPARED).astype(int)
         used = seen.sum(axis=0) > 1
-        links = seen[:, used].astype(int)
         if connected_components(links @ links.T, directed=False, return_labels=False) > 1:
             return None
         return cls(np.where(used, np.cumsum(used) - 1, -1), seen[:, used], drawn)
