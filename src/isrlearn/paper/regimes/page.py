@@ -29,8 +29,8 @@ _NOTE = (
     "with five folds, and DFR, as published with ten subsamples, its own half split. Unknown "
     "environments are inferred for DFR, CRM, anchor regression, DARE and CorrelationRemover; the "
     "others use such rows for the head only. "
-    "CorrelationRemover and *ISRClassifier(), told* are told the environment of every test row, and "
-    "do not compete."
+    "CorrelationRemover and *ISRClassifier(), told* are told the environment of every test row, "
+    "and do not compete."
 )
 _DATA = (
     "Environments: sex (adult), race (compas, employment-ma), source (movie-reviews, components "
