@@ -43,7 +43,7 @@ from isrlearn.io import model as model_module
 
 #: Limits of one file: processor seconds, seconds until it counts as hanging, bytes beside 8 times
 #: its size, and bytes of address space that stop a process before the machine suffers.
-SECONDS, HANGING, BYTES, SPACE = 5.0, 60, 200 << 20, 8 << 30
+SECONDS, HANGING, BYTES, SPACE = 5.0, 600, 200 << 20, 8 << 30
 
 Rng = np.random.Generator
 Tree = Any  # nested lists and dicts

@@ -76,11 +76,13 @@ def ids_among(table: Mapping[str, NDArray]) -> dict[str, str]:
     """Columns that look like ids or row numbers, and why."""
     found, alike = {}, []
     for name, values in table.items():
-        numeric = values.dtype.kind == "f"
+        numeric, named = values.dtype.kind == "f", _ID_NAME.search(name)
+        if numeric and len(values) < _FEWEST and not named:
+            continue  # at once: a short file can have many columns
         known = values[np.isfinite(values)] if numeric else values
         if numeric and not (len(known) and _whole(known)):
             continue
-        if _ID_NAME.search(name):
+        if named:
             found[name] = "its name is that of an id"
         elif numeric and counts_rows(values):
             found[name] = "row numbers or ids: whole numbers in order or without gaps"
