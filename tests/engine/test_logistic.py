@@ -167,12 +167,13 @@ def test_comes_back_from_a_start_far_out():
 
 
 @pytest.mark.parametrize("condition", [1.0, 1e4])
-def test_the_preconditioner_is_what_saves_passes(condition):
+def test_the_preconditioner_is_what_saves_passes(monkeypatch, condition):
+    monkeypatch.setattr("isrlearn.engine.logistic._MOST_PASSES", 200)
     Z, codes = features_and_codes(500, 40, 2, condition=condition)
     Z -= Z.mean(axis=0)
     count, scatter = np.bincount(codes), Z.T @ Z
     full, none = (
-        minimise(LogisticLoss(Z, codes), 40, count, 1e-6, known, max_passes=200)
+        minimise(LogisticLoss(Z, codes), 40, count, 1e-6, known)
         for known in (scatter, (Z[:0].T, np.zeros(0), float(np.trace(scatter)) / 40))
     )
     assert full.n_passes < (1.5 if condition == 1.0 else 0.5) * none.n_passes
@@ -257,9 +258,10 @@ def test_coefficients_of_many_classes_add_up_to_zero(K):
     assert abs(found.intercept.sum()) < 1e-12
 
 
-def test_says_when_it_ran_out_of_passes():
+def test_says_when_it_ran_out_of_passes(monkeypatch):
+    monkeypatch.setattr("isrlearn.engine.logistic._MOST_PASSES", 4)
     Z, codes = features_and_codes(300, 30, 2)
-    found = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1e3, max_passes=4)
+    found = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1e3)
     assert not found.converged
     assert found.gradient_norm > 1e-9
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -922,7 +921,7 @@ def test_separable_classes_are_separated(dtype, C):
 
 
 def test_a_head_that_ran_out_of_passes_says_so(monkeypatch, binary):
-    monkeypatch.setattr(heads, "fit_logistic", partial(heads.fit_logistic, max_passes=2))
+    monkeypatch.setattr("isrlearn.engine.logistic._MOST_PASSES", 2)
     X, y, e = binary
     with pytest.warns(ConvergenceWarning, match=r"after \d+ passes .* smaller C than 2"):
         ISRClassifier(C=2.0).fit(X, y, environments=e)

@@ -24,9 +24,9 @@ _BLOCK_BYTES, _COPY_BYTES = 4 << 20, 1 << 28
 _MANY_CLASSES, _FEW, _NEAR, _CERTAIN = 32, 1024, 0.03, 1e-3
 #: Steps that L-BFGS remembers, the relative change of the loss that is all rounding error, the
 #: number of steps without a smaller gradient after which it is rounding error too, the curvature,
-#: of about one, below which a change of the gradient is, and the gradient norm below which a fit
-#: counts as converged.
-_MEMORY, _RESOLVED, _IDLE, _FLAT, _CONVERGED = 30, 1e-14, 3, 1e-3, 1e-5
+#: of about one, below which a change of the gradient is, the gradient norm below which a fit counts
+#: as converged, and the number of passes after which it ends in any case.
+_MEMORY, _RESOLVED, _IDLE, _FLAT, _CONVERGED, _MOST_PASSES = 30, 1e-14, 3, 1e-3, 1e-5, 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,6 @@ def fit_logistic(
     scatter: NDArray | None = None,
     start: LogisticFit | None = None,
     tol: float | None = None,
-    max_passes: int = 1000,
     groups: NDArray | None = None,
     compared: NDArray | None = None,
 ) -> LogisticFit:
@@ -205,7 +204,6 @@ def fit_logistic(
         Where to begin, for example a fit with another penalty.
     tol : float, optional
         Length of the last step, in unit curvature; default: 1e-6 for float32 rows, else 1e-10.
-    max_passes : int, default=1000
     groups, compared
         As in `LogisticLoss`: intercepts of groups of rows.
 
@@ -242,7 +240,7 @@ def fit_logistic(
     large = n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES)
     if large or (whitened and 2 * p > X.shape[1]):
         loss = LogisticLoss(X, codes, w, coordinates, groups, compared)
-        return minimise(loss, p, count, penalty, known, start, tol, max_passes)
+        return minimise(loss, p, count, penalty, known, start, tol)
     Z = np.empty((n, p))
     for rows, block in _blocks(X, p, coordinates):
         Z[rows] = block
@@ -259,7 +257,7 @@ def fit_logistic(
     if not whitened and known is None:
         known = row_scatter(Z if w is None else Z * np.sqrt(w)[:, None])
     loss = LogisticLoss(Z, codes, w, None, groups, compared)
-    fit = minimise(loss, Z.shape[1], count, penalty, known, start, tol, max_passes)
+    fit = minimise(loss, Z.shape[1], count, penalty, known, start, tol)
     coef = fit.coef if span is None else fit.coef @ span.T
     return replace(fit, coef=coef, intercept=fit.intercept - (coef @ mean)[:, None])
 
@@ -272,7 +270,6 @@ def minimise(
     scatter: NDArray | Sketch | None,
     start: LogisticFit | None = None,
     tol: float = 1e-9,
-    max_passes: int = 1000,
 ) -> LogisticFit:
     """Minimiser of a summed loss of rows in p coordinates, with an isotropic penalty.
 
@@ -286,7 +283,7 @@ def minimise(
     penalty : float
     scatter : ndarray of shape (p, p), Sketch or None
         Of the rows; None if every coordinate has unit variance. An approximation costs passes.
-    start, tol, max_passes
+    start, tol
         As in `fit_logistic`.
     """
     count = count.reshape(len(count), -1)
@@ -312,11 +309,11 @@ def minimise(
     few = scatter is not None and m * p <= _FEW and len(getattr(loss, "codes", ())) <= 2 * p
     few = few and tol < 1e-6  # float32 rows hold no more digits
     if hasattr(loss, "class_curvature") and (few or m >= max(p, _MANY_CLASSES)):
-        W, _, passes = _descend(loss, p, W, ridge, total, root, _NEAR, max_passes)
+        W, _, passes = _descend(loss, p, W, ridge, total, root, _NEAR, _MOST_PASSES)
         curvature = (loss.class_curvature(W[:, :p], W[:, p:]) + np.diag(ridge)) / total
         descended = inverse_root(curvature[0], 1.0, 0.0) if m == 1 else class_roots(curvature)
         tol = _CERTAIN * tol if few else tol  # few rows determine the minimum poorly
-    W, norm, more = _descend(loss, p, W, ridge, total, descended, tol, max_passes - passes)
+    W, norm, more = _descend(loss, p, W, ridge, total, descended, tol, _MOST_PASSES - passes)
     if m > 1:  # scores of all classes may be shifted together; their coefficients sum to zero
         W = W - W.mean(axis=0)
     return LogisticFit(W[:, :p], W[:, p:], norm <= max(10 * tol, _CONVERGED), passes + more, norm)
@@ -372,8 +369,7 @@ def _descend(
     while idle < _IDLE and passes < most:
         points, gradients = map(np.array, zip(*trail, strict=True))
         steps, changes = np.diff(points, axis=0), np.diff(gradients, axis=0)
-        curvature = np.einsum("ij,ij->i", steps, changes) / np.einsum("ij,ij->i", steps, steps)
-        convex = curvature > _FLAT
+        convex = np.sum(steps * (changes - _FLAT * steps), axis=1) > 0  # not those of length zero
         inverse = optimize.LbfgsInvHessProduct(steps[convex], changes[convex])
         step = -(inverse @ gradients[-1])
         if unit * float(max(np.linalg.norm(step), np.linalg.norm(gradients[-1]))) <= tol:
