@@ -75,11 +75,8 @@ def captured(model: nn.Module, layer: str) -> Iterator[Callable[[int], Tensor]]:
             )
         return found
 
-    handle = linear_layer(model, layer).register_forward_pre_hook(remember, with_kwargs=True)
-    try:
+    with linear_layer(model, layer).register_forward_pre_hook(remember, with_kwargs=True):
         yield features
-    finally:
-        handle.remove()
 
 
 @contextmanager
@@ -113,12 +110,8 @@ def deciding(model: nn.Module, layer: str) -> Iterator[None]:
             )
 
     found = linear_layer(model, layer)
-    handles = [found.register_forward_hook(remember), model.register_forward_hook(compare)]
-    try:
+    with found.register_forward_hook(remember), model.register_forward_hook(compare):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def weights_of(model: nn.Module, layer: str) -> tuple[NDArray, NDArray]:
