@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from isrlearn.core.labels import Cells, encode, is_missing
 from isrlearn.core.methods import Method
@@ -155,15 +155,6 @@ def check_n_spurious(value: int, bound: int, why: str, n_features: int) -> None:
         raise (IncompleteDataError if value < n_features else ValueError)(message)
 
 
-def refuse_path(path: str | os.PathLike) -> NoReturn:
-    """Raise because X is the path of a file, and say how to read it."""
-    raise ValueError(
-        f"X must be an array or rows, not a path; got {os.fspath(path)!r}. Read the file first: "
-        "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
-        "fit(table.X, table.y, environments=table.environments)"
-    )
-
-
 def check_rows(
     estimator: Any,
     X: Any,
@@ -182,22 +173,18 @@ def check_rows(
     by block: values that are not finite are then found when they are read. Sparse rows become
     `SparseRows`. A `part` of the data may have a single environment, or none that is known.
     """
-    if isinstance(X, str | os.PathLike):
-        refuse_path(X)
-    if isinstance(X, Rows):
-        _check_features(estimator, X, reset=reset)
-        y = None if target is None else np.asarray([] if y is None else y)
-        if y is not None and y.shape != (len(X),):
+    if target is None:
+        X, y = check_features(estimator, X, reset=reset), None
+    elif isinstance(X, Rows | str | os.PathLike):
+        X, y = check_features(estimator, X, reset=reset), np.asarray([] if y is None else y)
+        if y.shape != (len(X),):
             raise ValueError(f"y has shape {y.shape}, but X has {len(X)} rows")
         if target == "numbers":
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
-    elif target is None:
-        X, y = validate_data(estimator, X, reset=reset, **_READ), None
     else:
         numeric = target == "numbers"
         X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **_READ)
-    if issparse(X):
-        X = SparseRows(X)
+        X = SparseRows(X) if issparse(X) else X
     if target == "classes":
         if y.dtype.kind == "O":
             missing = np.flatnonzero(is_missing(y))
@@ -218,42 +205,45 @@ def check_rows(
             f"the rows have {len(cells.environments)} known environment(s){known}; ISR compares "
             "environments and needs at least two"
         )
-    weight = None if sample_weight is None else check_sample_weight(sample_weight, len(X))
-    return X, y, cells, weight
+    if sample_weight is not None:
+        sample_weight = check_sample_weight(sample_weight, X)
+    return X, y, cells, sample_weight
 
 
-def check_features(estimator: Any, X: Any) -> Any:
-    """X to predict: an array of the features the estimator was fitted on, or `Rows` of them."""
+def check_features(estimator: Any, X: Any, *, reset: bool = False) -> Any:
+    """X as an array or `Rows` of the features that the estimator was fitted on.
+
+    With `reset`, the estimator learns their number and names instead.
+    """
     if isinstance(X, str | os.PathLike):
-        refuse_path(X)
-    if isinstance(X, Rows):
-        _check_features(estimator, X, reset=False)
-        return X
-    X = validate_data(estimator, X, reset=False, **_READ)
-    return SparseRows(X) if issparse(X) else X
-
-
-def _check_features(estimator: Any, X: Rows, *, reset: bool) -> None:
-    """Learn the number and names of the features, or raise unless they are the known ones."""
+        raise ValueError(
+            f"X must be an array or rows, not a path; got {os.fspath(X)!r}. Read the file first: "
+            "table = isrlearn.io.read_table(path, label=..., environment=..., stream=True), then "
+            "fit(table.X, table.y, environments=table.environments)"
+        )
+    if not isinstance(X, Rows):
+        X = validate_data(estimator, X, reset=reset, **_READ)
+        return SparseRows(X) if issparse(X) else X
     if not len(X):
         raise ValueError("X has no rows")
     if reset:
         know_features(estimator, X.shape[1], X.feature_names)
-    elif X.shape[1] != estimator.n_features_in_:
+        return X
+    name = type(estimator).__name__
+    if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input"
+            f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
+            "features as input"
         )
-    known = None if reset else getattr(estimator, "feature_names_in_", None)
-    if known is None or X.feature_names is None:
-        return
-    for i, (own, name) in enumerate(zip(X.feature_names, known, strict=True)):
-        if own != name:
+    known = getattr(estimator, "feature_names_in_", X.feature_names)
+    for i, (own, wanted) in enumerate(zip(X.feature_names or (), known or (), strict=False)):
+        if own != wanted:
             raise ValueError(
-                f"column {i} of X is {own!r}, but {type(estimator).__name__} was fitted with "
-                f"{name!r} there: read the columns it knows, "
+                f"column {i} of X is {own!r}, but {name} was fitted with {wanted!r} there: read "
+                "the columns it knows, "
                 "isrlearn.io.read_table(path, features=list(estimator.feature_names_in_))"
             )
+    return X
 
 
 def know_features(estimator: Any, n_features: int, names: Sequence[str] | None = None) -> None:
@@ -264,7 +254,9 @@ def know_features(estimator: Any, n_features: int, names: Sequence[str] | None =
         estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
-def check_environments(environments: ArrayLike | None, n: int, missing: str) -> NDArray:
+def check_environments(
+    environments: ArrayLike | None, n: int, missing: str = "raise", *, name: str = "environments"
+) -> NDArray:
     """Environment of each row as an array; the same one for all rows where none is required."""
     if environments is None:
         if missing == "single":
@@ -278,18 +270,14 @@ def check_environments(environments: ArrayLike | None, n: int, missing: str) -> 
     array = np.asarray(environments)
     if array.shape != (n,):
         raise ValueError(
-            f"environments has shape {array.shape}, but X has {n} rows: give one label per row"
+            f"{name} has shape {array.shape}, but X has {n} rows: give one label per row"
         )
     return array
 
 
 def check_clusters(clusters: ArrayLike, n: int) -> NDArray:
     """Cluster of each row as an array."""
-    array = np.asarray(clusters)
-    if array.shape != (n,):
-        raise ValueError(
-            f"clusters has shape {array.shape}, but X has {n} rows: give one label per row"
-        )
+    array = check_environments(clusters, n, name="clusters")
     missing = np.flatnonzero(is_missing(array))
     if len(missing):
         raise ValueError(
@@ -299,19 +287,9 @@ def check_clusters(clusters: ArrayLike, n: int) -> NDArray:
     return array
 
 
-def check_sample_weight(sample_weight: ArrayLike, n: int) -> NDArray:
-    """Sample weights as floats."""
-    if isinstance(sample_weight, str):
-        raise ValueError(f"sample_weight must be numbers, one per row; got {sample_weight!r}")
-    weight = np.asarray(sample_weight, dtype=float)
-    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight.shape == {weight.shape}, expected {(n,)}: give one weight per row"
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        row = int(np.flatnonzero(~(weight >= 0) | ~np.isfinite(weight))[0])
-        raise ValueError(f"sample_weight must be finite and not negative; row {row}: {weight[row]}")
+def check_sample_weight(sample_weight: ArrayLike, X: Any) -> NDArray:
+    """Weight of each row as a float, or the same number for all rows."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("all sample weights are zero")
     return weight

@@ -127,7 +127,7 @@ def infer_environments(
         check.check_between("C", C, np.finfo(float).tiny, np.inf)
     rng = check_random_state(random_state)
     if environments is not None:
-        names, e = encode(check.check_environments(environments, len(features), "raise"))
+        names, e = encode(check.check_environments(environments, len(features)))
         if (e == MISSING).any():
             _check_known(names, e, C, cv)
             folds = StratifiedKFold(cv, shuffle=True, random_state=rng.randint(2**31 - 1))

@@ -169,7 +169,7 @@ class LinearBaseline(LinearModel):
         codes = self._environment_codes(environments, len(labels))
         weight = None
         if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, len(features))
+            weight = check_sample_weight(sample_weight, features)
             kept = weight > 0
             features, labels, codes, weight = (a[kept] for a in (features, labels, codes, weight))
         target, loss = self._encode(labels)
