@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -50,6 +51,7 @@ class _Display(ABC):
         """Draw on these axes."""
 
 
+@dataclass(eq=False, repr=False)
 class GroupDisplay(_Display):
     """Bars of the scores of every group with their intervals, for one model or several.
 
@@ -68,8 +70,7 @@ class GroupDisplay(_Display):
     '0, sea (n = 1)'
     """
 
-    def __init__(self, reports: Mapping[str, GroupReport]) -> None:
-        self.reports = dict(reports)
+    reports: Mapping[str, GroupReport]
 
     @classmethod
     def from_estimator(
@@ -99,11 +100,7 @@ class GroupDisplay(_Display):
         ax: Any = None,
     ) -> Self:
         """Scores of the predictions of a model, or of several given as a mapping by name."""
-        reports = {
-            name: group_report(y_true, predicted, environments, metric=metric)
-            for name, predicted in _by_name(y_pred).items()
-        }
-        return cls(reports).plot(ax)
+        return cls(_reports(y_true, y_pred, environments, metric)).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         first = next(iter(self.reports.values()))
@@ -115,17 +112,14 @@ class GroupDisplay(_Display):
             error = np.clip([value - low, np.where(np.isfinite(high), high - value, 0)], 0, None)
             at = places + (i - (n - 1) / 2) * 0.8 / n
             ax.barh(at, value, 0.75 / n, xerr=error, label=name, error_kw={"alpha": 0.5})
-        names = [
-            g.environment if g.label is None else f"{g.label}, {g.environment}" for g in groups
-        ]
-        labels = [f"{name} (n = {g.n})" for name, g in zip(names, groups, strict=True)]
-        ax.set_yticks(places, labels)
+        ax.set_yticks(places, [f"{g.name} (n = {g.n})" for g in groups])
         ax.invert_yaxis()
         ax.set(xlabel=first.metric, xlim=(0, 1) if first.metric == "accuracy" else None)
         if n > 1:
             ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 
 
+@dataclass(eq=False, repr=False)
 class SpectrumDisplay(_Display):
     """Squared shift along each direction, in units of its sampling variance, and the noise level.
 
@@ -146,9 +140,7 @@ class SpectrumDisplay(_Display):
     """
 
     size = (5.0, 3.5)
-
-    def __init__(self, test: RankTest) -> None:
-        self.test = test
+    test: RankTest
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
@@ -175,6 +167,7 @@ class SpectrumDisplay(_Display):
         ax.legend(fontsize="small")
 
 
+@dataclass(eq=False, repr=False)
 class TradeOffDisplay(_Display):
     """Average score against that of the worst group, for settings or models.
 
@@ -198,17 +191,15 @@ class TradeOffDisplay(_Display):
     [0.0, 1.0]
     """
 
-    def __init__(
-        self,
-        average: ArrayLike,
-        worst: ArrayLike,
-        *,
-        names: Any = None,
-        colours: Any = None,
-        best: int | None = None,
-    ) -> None:
-        self.average, self.worst = np.asarray(average, float), np.asarray(worst, float)
-        self.names, self.colours, self.best = names, colours, best
+    average: Any
+    worst: Any
+    _: KW_ONLY
+    names: Any = None
+    colours: Any = None
+    best: int | None = None
+
+    def __post_init__(self) -> None:
+        self.average, self.worst = np.asarray(self.average, float), np.asarray(self.worst, float)
 
     @classmethod
     def from_estimator(cls, search: Any, *, ax: Any = None) -> Self:
@@ -229,11 +220,10 @@ class TradeOffDisplay(_Display):
         ax: Any = None,
     ) -> Self:
         """Models whose predictions are given as a mapping by name; an RMSE gets a minus sign."""
-        models = _by_name(y_pred)
-        found = [group_report(y_true, p, environments, metric=metric) for p in models.values()]
+        found = _reports(y_true, y_pred, environments, metric)
         sign = -1.0 if metric == "rmse" else 1.0
-        scores = [sign * np.array([getattr(r, s) for r in found]) for s in ("average", "worst")]
-        return cls(*scores, names=list(models)).plot(ax)
+        scores = sign * np.array([(report.average, report.worst) for report in found.values()]).T
+        return cls(*scores, names=list(found)).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         dots = ax.scatter(self.average, self.worst, c=self.colours, s=25)
@@ -251,6 +241,7 @@ class TradeOffDisplay(_Display):
         ax.set(xlabel="average", ylabel="worst group")
 
 
+@dataclass(eq=False, repr=False)
 class SamplesDisplay(_Display):
     """Samples along the direction that shifts most and along the one that the head uses.
 
@@ -273,9 +264,8 @@ class SamplesDisplay(_Display):
     """
 
     size = (6.5, 4.0)
-
-    def __init__(self, places: NDArray[np.float64], cells: Cells) -> None:
-        self.places, self.cells = places, cells
+    places: NDArray[np.float64]
+    cells: Cells
 
     @classmethod
     def from_estimator(
@@ -291,7 +281,7 @@ class SamplesDisplay(_Display):
 
     def _draw(self, ax: Any) -> None:
         cells = self.cells
-        shown = thinned(cells.k * (len(cells.environments) + 1) + cells.e, _MOST_POINTS)
+        shown = thinned(cells, _MOST_POINTS)
         k, e, places = cells.k[shown], cells.e[shown], self.places[shown]
         colours = {i: f"C{i % 10}" for i in range(len(cells.environments))} | {-1: "0.7"}
         for a, b in sorted(set(zip(k.tolist(), e.tolist(), strict=True))):
@@ -305,6 +295,10 @@ class SamplesDisplay(_Display):
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 
 
-def _by_name(y_pred: Any) -> dict[str, Any]:
-    """Predictions of one model, or of several by name."""
-    return dict(y_pred) if isinstance(y_pred, Mapping) else {"model": y_pred}
+def _reports(
+    y_true: ArrayLike, y_pred: Any, environments: ArrayLike, metric: str
+) -> dict[str, GroupReport]:
+    """Scores of the predictions of one model, or of several by name."""
+    models = y_pred if isinstance(y_pred, Mapping) else {"model": y_pred}
+    given: dict[str, Any] = {"environments": environments, "metric": metric}
+    return {name: group_report(y_true, each, **given) for name, each in models.items()}

@@ -1,4 +1,4 @@
-"""Results as short HTML that reads well in light and dark notebooks, and as pages of their own."""
+"""Results as text, as short HTML for light and dark notebooks, and as pages of their own."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def text(value: Any) -> str:
     return escape("".join(c if c.isprintable() else "?" for c in str(value)))
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and the number of the others.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c", "d"], 2)
+    'a, b and 2 more'
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def paragraph(value: Any, *, strong: bool = False) -> str:
     """A paragraph of text."""
     weight = "font-weight:600;" if strong else ""
@@ -58,6 +70,15 @@ def table(rows: Sequence[Sequence[Any]], sides: str) -> str:
         more = len(body) - _MOST_SHOWN
         found += folded(f"{more} more rows", rest)
     return found
+
+
+def aligned(rows: Sequence[Sequence[Any]], sides: str) -> list[str]:
+    """Lines of a table whose columns are aligned to the sides given, "<" or ">" for each."""
+    widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{v!s:{s}{w}}" for v, s, w in zip(row, sides, widths, strict=False)).rstrip()
+        for row in rows
+    ]
 
 
 def folded(title: str, *parts: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isrlearn import scan
-from isrlearn.diagnosis.table_columns import table_columns
+from isrlearn.diagnosis.candidates import table_columns
 
 N = 1200
 
@@ -156,7 +156,7 @@ def test_bad_labels_are_refused(y, message):
 
 
 def test_bad_frames_are_refused():
-    with pytest.raises(ValueError, match="must be a data frame"):
+    with pytest.raises(ValueError, match="Expected 2D array"):
         scan(np.zeros(4), [0, 1, 0, 1])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isrlearn.core import METHODS, principal_angles, whitening
-from isrlearn.diagnosis.stability import subspace_stability
+from isrlearn.diagnosis.shifts import subspace_stability
 from isrlearn.engine import cell_moments
 
 

@@ -112,6 +112,16 @@ def test_an_array_of_numbers_stays_as_it_is():
         preparer.transform(X[:, :2])
 
 
+def test_names_that_are_numbers_are_read_as_text(frame):
+    numbered = frame.set_axis(range(frame.shape[1]), axis=1)
+    found = TablePreparer().fit(numbered)
+    assert found.feature_names_in_.tolist() == [str(name) for name in numbered]
+    by_name = found.fit(numbered.rename(columns=str)).transform(numbered)
+    np.testing.assert_array_equal(found.fit_transform(numbered), by_name)
+    with pytest.raises(ValueError, match="must have different names"):
+        found.fit(numbered.rename(columns={1: "0"}))
+
+
 def test_later_tables(frame):
     preparer = TablePreparer().fit(frame)
     later = frame[["city", "smoker", "flag", "age", "dose"]].iloc[:3].assign(extra="x")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -203,21 +201,6 @@ def test_report_turns_into_json_and_a_data_frame():
         "high": pytest.approx(1 - 0.05 / 6),
         "n_train": None,
     }
-    frame = report.to_frame()
-    assert isinstance(frame, pd.DataFrame)
-    assert frame["n"].tolist() == [1, 1, 1]
-    assert frame["value"].min() == report.worst
-
-
-def test_data_frame_without_pandas_says_what_to_install():
-    code = (
-        "import sys; sys.modules['pandas'] = None\n"
-        "from isrlearn.metrics import group_report\n"
-        "group_report([0], [0], environments=[0]).to_frame()"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 1
-    assert "to_frame() needs pandas: pip install pandas" in run.stderr
 
 
 def test_table_shows_every_group_and_summary():

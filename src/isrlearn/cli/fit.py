@@ -170,14 +170,14 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
 
 def _shares(estimator: Any, table: Table) -> list[dict[str, Any]] | None:
     """Shares of the columns in what is removed and in the head; None without names or rows."""
-    from isrlearn.diagnosis.shares import fitted_shares, origins
+    from isrlearn.diagnosis.shares import column_shares, origins
     from isrlearn.engine.rows import Rows
     from isrlearn.estimators.compare import LabelledRows
 
     names = origins(table)
     if names is None or isinstance(table.X, Rows):
         return None
-    return [asdict(share) for share in fitted_shares(estimator, LabelledRows.of(table), names)]
+    return [asdict(share) for share in column_shares(estimator, names, *LabelledRows.of(table)[:3])]
 
 
 def _check_usage() -> None:

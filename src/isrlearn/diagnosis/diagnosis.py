@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from inspect import signature
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isrlearn import markup
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
-from isrlearn.diagnosis.shares import ColumnShare, fitted_shares, origins
-from isrlearn.diagnosis.shifts import (
-    CellCounts,
-    Shift,
-    coordinates,
-    covariance_shift,
-    mean_shift,
-    target_shift,
-)
-from isrlearn.diagnosis.stability import Stability, subspace_stability
-from isrlearn.diagnosis.text import answers, cell_rows, findings, unseen_rows, wrapped
+from isrlearn.diagnosis import shifts
+from isrlearn.diagnosis.findings import Diagnosis
+from isrlearn.diagnosis.shares import ColumnShare, column_shares, origins
 from isrlearn.estimators import (
-    Comparison,
     ISRClassifier,
     ISRClassifierCV,
     ISRRegressor,
@@ -38,7 +26,6 @@ from isrlearn.estimators.compare import LabelledRows, left_out, task_of
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.estimators.preparation import prepared
-from isrlearn.metrics.groups import aligned
 
 #: Most rows, and most values, that models are compared on; of more rows a sample is compared.
 _MOST_ROWS, _MOST_VALUES, _ENOUGH_ROWS = 20_000, 1_500_000, 5_000
@@ -46,168 +33,6 @@ _MOST_ROWS, _MOST_VALUES, _ENOUGH_ROWS = 20_000, 1_500_000, 5_000
 _N_FOLDS = 3
 #: Spread, as a share of the mean, that rounding can explain.
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """What to do.
-
-    Examples
-    --------
-    >>> Recommendation("no difference", "ISRClassifier", {"n_spurious": 0}).summary
-    'No difference is expected from ISR: use ISRClassifier(n_spurious=0), which removes nothing.'
-    """
-
-    prediction: str  #: ISR "helps", makes "no difference" or "hurts", against the best alternative.
-    estimator: str  #: "ISRClassifier" or "ISRRegressor".
-    parameters: dict[str, Any]  #: Its parameters, except those left at their defaults.
-
-    @property
-    def summary(self) -> str:
-        """What to do in a sentence."""
-        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        use = f"use {self.estimator}({given})"
-        if self.prediction == "unknown":
-            return "The models were not compared."
-        if self.prediction == "helps":
-            return f"ISR is expected to help: {use}."
-        expected = "Harm" if self.prediction == "hurts" else "No difference"
-        return f"{expected} is expected from ISR: {use}, which removes nothing."
-
-    def __str__(self) -> str:
-        """What to do in a sentence."""
-        return self.summary
-
-    def _repr_html_(self) -> str:
-        return markup.block(markup.paragraph(self.summary, strong=True))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
-    """What `isrlearn.diagnose` found; ``print(diagnosis)`` shows it in words.
-
-    Examples
-    --------
-    >>> from isrlearn.datasets import make_gaussian_environments
-    >>> from isrlearn.diagnosis import diagnose
-    >>> data = make_gaussian_environments(500, 4, n_spurious=2, random_state=0)
-    >>> diagnosis = diagnose(data.X, data.y, data.environments)
-    >>> diagnosis.means.n_dimensions, diagnosis.recommendation.prediction
-    (2, 'no difference')
-    """
-
-    task: str  #: "classification" or "regression".
-    n_samples: int  #: Number of rows.
-    n_features: int  #: Number of features.
-    level: float  #: Level of every test.
-    cells: CellCounts  #: Rows of every class in every environment.
-    means: Shift | None = None  #: Do class means shift? None if nothing can be compared.
-    #: Do class covariances differ? None for a regression, where that says nothing.
-    covariances: Shift | None = None
-    target: Shift | None = None  #: Does the target of a regression itself shift?
-    stability: Stability | None = None  #: How far the subspace would rotate in data drawn again.
-    comparison: Comparison | None = None  #: ISR and its alternatives, by cross-validation.
-    n_compared: int = 0  #: Rows that the models were compared on.
-    #: Scores of the best alternative and of ISR in every environment when it is left out.
-    unseen: dict[str, dict[Any, float]] | None = None
-    #: Columns that carry the shifts of the means, and those predictions follow; None without names.
-    columns: tuple[ColumnShare, ...] | None = None
-
-    @property
-    def recommendation(self) -> Recommendation:
-        """What to do: a prediction, and the parameters of the estimator that won."""
-        kind = ISRClassifier if self.task == "classification" else ISRRegressor
-        if self.comparison is None:
-            alone = {} if self.means is not None else {"missing_environments": "single"}
-            return Recommendation(
-                "unknown" if self.means else "no difference", kind.__name__, alone
-            )
-        answer = "helps" if self.has_gap else self.comparison.answer
-        helps = answer == "helps"
-        found = self.comparison.models[self.comparison.name if helps else self.comparison.best]
-        settings = dict(found.settings)
-        if settings.pop("scale") == 1:
-            settings |= {"n_spurious": 0} | ({"compare": "auto"} if "compare" in settings else {})
-        default = {name: p.default for name, p in signature(kind).parameters.items()}
-        changed = {name: v for name, v in settings.items() if v != default[name]}
-        return Recommendation(answer, kind.__name__, changed)
-
-    @property
-    def has_gap(self) -> bool:
-        """Whether a class was never seen in an environment, and means shift between environments.
-
-        A model without removal may then take what shifts for a sign of the class, and no weights
-        can correct that. No row of such a cell can be scored, so this decides the prediction.
-        """
-        return bool(self.cells.empty) and self.means is not None and self.means.shifted
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """What a user should know about the data, in sentences."""
-        return tuple(findings(self))
-
-    @property
-    def answers(self) -> tuple[tuple[str, str], ...]:
-        """The questions that could be answered, each with its answer in words."""
-        return tuple(answers(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers and strings in nested dicts and lists, ready for JSON; NaN becomes None."""
-        record = asdict(replace(self, comparison=None))
-        advice = self.recommendation
-        record |= {
-            "comparison": None if self.comparison is None else self.comparison.to_dict(),
-            "recommendation": {**asdict(advice), "summary": advice.summary},
-            "findings": list(self.findings),
-        }
-        return json.loads(json.dumps(record, default=str), parse_constant=lambda _: None)
-
-    def __repr__(self) -> str:
-        return f"<{self._title}: {self.recommendation.prediction}>"
-
-    def _repr_html_(self) -> str:
-        """The recommendation, the findings and the answers; the comparison is folded."""
-        found = [markup.paragraph(self.recommendation.summary, strong=True)]
-        found += map(markup.paragraph, self.findings)
-        rows = cell_rows(self.cells)
-        found.append(markup.table(rows, "<" + ">" * len(rows[0])))
-        found.append(markup.table([("question", "answer"), *self.answers], "<<"))
-        if self.unseen is not None:
-            found.append(markup.folded("Environments left out", markup.table(*unseen_rows(self))))
-        if self.comparison is not None:
-            found.append(markup.folded(self.comparison.headline, self.comparison._repr_html_()))
-        about = f"{self._title} ({self.task}; tests at level {self.level:g})"
-        return markup.block(markup.paragraph(about), *found)
-
-    @property
-    def _title(self) -> str:
-        n_classes = f"{len(self.cells.classes)} classes, " if self.task == "classification" else ""
-        return (
-            f"Diagnosis of {self.n_samples:,} rows, {self.n_features:,} features, {n_classes}"
-            f"{len(self.cells.environments)} environments"
-        )
-
-    def __str__(self) -> str:
-        """The whole diagnosis as plain text."""
-        rows = cell_rows(self.cells)
-        lines = [
-            self._title,
-            f"({self.task}; tests at level {self.level:g})",
-            "",
-            *wrapped(self.recommendation.summary),
-            *(line for text in self.findings for line in wrapped(text, "- ")),
-            "",
-            *aligned(rows, "<" + ">" * len(rows[0])),
-            "",
-        ]
-        for question, answer in self.answers:
-            lines += wrapped(answer, f"{question:<28}")
-        if self.comparison is not None:
-            sampled = f", on {self.n_compared:,} rows" if self.n_compared < self.n_samples else ""
-            lines += ["", f"By cross-validation{sampled}", *self.comparison.lines(96)]
-        if self.unseen is not None:
-            lines += ["", *aligned(*unseen_rows(self))]
-        return "\n".join(lines)
 
 
 def diagnose(
@@ -291,34 +116,32 @@ def diagnose(
     )
     if classes:
         check.check_classes(cells.classes, np.bincount(cells.k))
-    counts = CellCounts.of(cells, regression=not classes)
+    counts = shifts.CellCounts.of(cells, regression=not classes)
     n, d = rows.shape
-    found = Diagnosis(task, n, d, level, counts)
     if not counts.compared:
-        return found
+        return Diagnosis(task, n, d, level, counts)
     # The coordinates in which an estimator with default settings would search.
     fitter = Fitter(Sample(rows, cells), [Settings("mean" if classes else "regression")])
     moments, sample = _checked(fitter), fitter.sample
     if clusters is not None:
         moments = sample.independent(average=True).moments("cell")
         sample = sample.independent(average=False)
-    means = mean_shift(moments, counts, level)
-    found = replace(found, means=means)
+    means = shifts.mean_shift(moments, counts, level)
+    covariances = target_shift = stability = columns = None
     if means.shifted and n_bootstrap:
-        whitened = moments.map(coordinates(moments))
+        whitened = moments.map(shifts.coordinates(moments))
         draws = {"n_bootstrap": int(n_bootstrap), "random_state": random_state}
-        stability = subspace_stability(whitened, means.n_dimensions, **draws)
-        found = replace(found, stability=stability)
+        stability = shifts.subspace_stability(whitened, means.n_dimensions, **draws)
     if classes:
         spread = moments if clusters is None else sample.moments("cell")
-        covariances = covariance_shift(spread, sample.row_sample(), counts, level)
-        found = replace(found, covariances=covariances)
+        covariances = shifts.covariance_shift(spread, sample.row_sample(), counts, level)
     else:
-        shift = target_shift(np.asarray(values, dtype=float), cells, counts, level)
-        found = replace(found, target=shift)
+        target_shift = shifts.target_shift(np.asarray(values, float), cells, counts, level)
     if names is not None:
         labelled = LabelledRows.of((X, y, environments))
-        found = replace(found, columns=_columns(kind, labelled, names, means.n_dimensions))
+        columns = _columns(kind, labelled, names, means.n_dimensions)
+    facts = means, covariances, target_shift, stability
+    found = Diagnosis(task, n, d, level, counts, *facts, columns=columns)
     if not compare:
         return found
     if fitter.components is not None:
@@ -332,7 +155,7 @@ def _columns(
     """Shares of the columns in the directions along which means shift, and in a default head."""
     try:
         fitted = kind.set_params(n_spurious=n_spurious).fit(*rows[:3])
-        return fitted_shares(fitted, rows, names)
+        return column_shares(fitted, names, *rows[:3])
     except (ValueError, np.linalg.LinAlgError):
         return None  # shifts can be found where no head can be fitted
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats.contingency import association, crosstab
 
 from isrlearn.core.labels import MISSING, Cells
 from isrlearn.metrics import Change
@@ -22,9 +23,7 @@ def error_p_value(wrong: NDArray, cells: Cells, n_draws: int, rng: np.random.Gen
     Permuting the errors of a class over its rows draws the errors of its cells from a multivariate
     hypergeometric distribution; the statistic is the sum of Pearson's over the classes.
     """
-    known = cells.e != MISSING
-    count = cells.count()
-    errors = _of(wrong, cells)
+    count, errors = cells.count(), _of(wrong, cells)
     observed, drawn = 0.0, np.zeros(n_draws)
     for n, m in zip(count, errors, strict=True):
         rate = m.sum() / max(n.sum(), 1)
@@ -35,7 +34,7 @@ def error_p_value(wrong: NDArray, cells: Cells, n_draws: int, rng: np.random.Gen
         observed += np.sum((m[seen] - rate * n[seen]) ** 2 / variance)
         draws = rng.multivariate_hypergeometric(n[seen], m.sum(), size=n_draws)
         drawn += np.sum((draws - rate * n[seen]) ** 2 / variance, axis=1)
-    if not known.any() or observed == 0:
+    if observed == 0:
         return 1.0
     return float((1 + np.count_nonzero(drawn >= observed * (1 - 1e-9))) / (n_draws + 1))
 
@@ -99,13 +98,8 @@ def agreement(cells: Cells, codes: NDArray[np.intp]) -> float:
     total, weight = 0.0, 0
     for k in range(len(cells.classes)):
         rows = (cells.k == k) & (codes != MISSING)
-        table = np.zeros((len(cells.environments), codes.max() + 1))
-        np.add.at(table, (cells.e[rows], codes[rows]), 1)
-        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-        smaller = min(table.shape) - 1
-        if smaller < 1:
-            continue
-        expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
-        total += np.sqrt(np.sum((table - expected) ** 2 / expected) * rows.sum() / smaller)
-        weight += int(rows.sum())
+        table = crosstab(cells.e[rows], codes[rows]).count
+        if min(table.shape) > 1:
+            total += association(table, method="cramer") * rows.sum()
+            weight += int(rows.sum())
     return float(total / weight) if weight else 0.0

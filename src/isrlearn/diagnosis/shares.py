@@ -43,19 +43,19 @@ class ColumnShare:
 
 
 def column_shares(
-    estimator: Any, X: Any, names: Sequence[str], plain: Any = None
+    estimator: Any, names: Sequence[str], X: Any, y: Any = None, environments: Any = None
 ) -> tuple[ColumnShare, ...]:
     """The columns with the largest shares of an estimator, at most five of each kind.
 
     Parameters
     ----------
     estimator : fitted ISRClassifier or ISRRegressor
-    X : array or sparse array of shape (n, d)
-        Rows that are scored.
     names : sequence of str
         For each feature, the column it comes from: features of one column count together.
-    plain : fitted estimator, optional
-        The same head fitted on features from which nothing is removed.
+    X : array or sparse array of shape (n, d)
+        Rows that are scored.
+    y, environments : array-like of shape (n,), optional
+        Labels and environments of training rows, to which the same head is fitted without removal.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def column_shares(
     >>> y, e = np.arange(400) % 2, np.arange(400) // 2 % 2
     >>> X = rng.normal(size=(400, 2)) + np.c_[2 * y, 3 * e]
     >>> clf = ISRClassifier(n_spurious=1).fit(X, y, environments=e)
-    >>> [(c.name, round(c.removed, 2)) for c in column_shares(clf, X, ["age", "scanner"])]
+    >>> [(c.name, round(c.removed, 2)) for c in column_shares(clf, ["age", "scanner"], X)]
     [('scanner', 1.0), ('age', 0.0)]
     """
     X = X if issparse(X) else np.asarray(X)
@@ -77,16 +77,16 @@ def column_shares(
     removed = np.linalg.qr(estimator.eraser_.basis * unit[:, None])[0].T
     gone = np.bincount(place, np.sum(removed**2, axis=0)) / max(1, len(removed))
     now = _explained(estimator, X, place)
-    before = None if plain is None else _explained(plain, X, place)
-    known = [each for each in (gone, before, now) if each is not None]
+    before: Any = np.full(len(columns), None)
+    if y is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plain = clone(estimator).set_params(n_spurious=0).fit(X, y, environments=environments)
+        before = _explained(plain, X, place)
+    known = [gone, now] if y is None else [gone, before, now]
     top = {i for each in known for i in np.argsort(-each)[:_MOST].tolist() if each[i]}
-    table = [
-        ColumnShare(
-            name, float(gone[i]), None if before is None else float(before[i]), float(now[i])
-        )
-        for name, i in columns.items()
-        if i in top
-    ]
+    shares = np.array([gone, before, now], dtype=object).T.tolist()
+    table = [ColumnShare(name, *shares[i]) for name, i in columns.items() if i in top]
     return tuple(sorted(table, key=lambda share: (-share.removed, -share.after)))
 
 
@@ -108,15 +108,6 @@ def _explained(estimator: Any, X: Any, place: NDArray) -> NDArray:
         gram = block.T @ block - n * np.outer(mean, mean)
         found[place[own[0]]] = np.sum(cross * (np.linalg.pinv(gram, hermitian=True) @ cross))
     return np.clip(found / (total or 1.0), 0, 1)
-
-
-def fitted_shares(estimator: Any, rows: Any, names: Sequence[str]) -> tuple[ColumnShare, ...]:
-    """Shares of an estimator and, for comparison, of one that removes nothing from these rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plain = clone(estimator).set_params(n_spurious=0)
-        plain.fit(rows.X, rows.y, environments=rows.environments)
-    return column_shares(estimator, rows.X, names, plain)
 
 
 def origins(*sources: Any) -> Sequence[str] | None:

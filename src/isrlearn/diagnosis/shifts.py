@@ -1,8 +1,8 @@
-"""The cells of the data, and whether means, covariances and the target shift between them."""
+"""Whether means, covariances and the target shift between cells, and how certain that is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 from isrlearn.core.labels import Cells
 from isrlearn.core.laws import RowSample, covariance_shifts, mean_shifts
 from isrlearn.core.moments import Moments
-from isrlearn.core.rank import covariance_rank, mean_rank
+from isrlearn.core.rank import covariance_rank, independent_shifts, mean_rank
+from isrlearn.core.subspace import principal_angles
 from isrlearn.core.whiten import reliable_coordinates, whitening
 from isrlearn.engine import sum_cells
 
 #: Rows below which a cell is called small: the standard error of its mean is then more than
 #: 0.3 standard deviations along every direction.
-SMALL = 10
+_SMALL = 10
+#: Environments up to which every cell is shown.
+_MOST_SHOWN = 8
+#: Largest angle, in degrees, of a subspace that is called stable.
+_STABLE = 30.0
 
 
 class Cell(NamedTuple):
@@ -74,8 +79,23 @@ class CellCounts:
             unlabelled=tuple((np.bincount(cells.k) - count.sum(axis=1)).tolist()),
             compared=tuple(classes[k] for k in np.flatnonzero((count > 0).sum(axis=1) > 1)),
             empty=tuple(c for c in every if c.n == 0),
-            small=tuple(c for c in every if 0 < c.n < SMALL),
+            small=tuple(c for c in every if 0 < c.n < _SMALL),
         )
+
+    def table(self) -> tuple[list[list[str]], str]:
+        """Rows of a table of the counts, or of their range if there are many; sides of columns."""
+        unknown = sum(self.unlabelled)
+        if len(self.environments) > _MOST_SHOWN:
+            counts = sorted(n for row in self.count for n in row)
+            middle = counts[len(counts) // 2]
+            note = f", {unknown:,} more without an environment" if unknown else ""
+            line = f"Rows per cell: {counts[0]:,} to {counts[-1]:,}, median {middle:,}{note}"
+            return [[line]], "<"
+        rows = [["rows", *map(str, self.environments), *["(unknown)"] * bool(unknown)]]
+        for k, row, rest in zip(self.classes, self.count, self.unlabelled, strict=True):
+            name = "all" if k is None else f"class {k}"
+            rows.append([name, *(f"{n:,}" for n in row), *[f"{rest:,}"] * bool(unknown)])
+        return rows, "<" + ">" * len(rows[0][1:])
 
 
 @dataclass(frozen=True)
@@ -108,6 +128,53 @@ class Shift:
     def limited(self) -> bool:
         """Whether the number of environments, not the data, sets the number of dimensions."""
         return self.shifted and self.n_dimensions >= self.limit
+
+    def described(self, effect: str) -> str:
+        """Whether they differ, and where most; `effect` is a phrase with a place for the size."""
+        if self.p_value is None:
+            return f"unknown: {self.note}"
+        p = "< 1e-16" if self.p_value < 1e-16 else f"= {self.p_value:.2g}"
+        if not self.shifted or self.largest is None:
+            return f"{'yes' if self.shifted else 'no'}, p {p}"
+        k, a, b = self.largest
+        where = f"{'' if k is None else f'class {k!r}, '}{a!r} against {b!r}"
+        along = f"along {self.n_dimensions} of {self.n_coordinates} dimensions"
+        return f"yes, p {p}; {along}; {effect.format(self.effect)} ({where})"
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Principal angles, in degrees, between the subspace and those found in data drawn again.
+
+    Means are drawn from their sampling distribution around the estimated means, from which the
+    contribution of noise is subtracted; the subspace is found again in each draw. Angles are
+    measured in whitened features, so that units do not matter.
+
+    Examples
+    --------
+    >>> Stability((12.0, 3.0), (8.0, 2.0), (18.0, 5.0), 200, 0.2).stable
+    True
+    """
+
+    median: tuple[float, ...]  #: Median of each principal angle, largest first.
+    low: tuple[float, ...]  #: Where the central 95 % of the draws begin.
+    high: tuple[float, ...]  #: Where they end.
+    #: Number of draws.
+    n_bootstrap: int
+    #: Factor on the number of rows that would reduce the largest angle to 30 degrees: at most one
+    #: if the angle is smaller already, infinite if the weakest direction is lost in noise.
+    more_rows: float
+
+    @property
+    def stable(self) -> bool:
+        """Whether the largest angle stays below 30 degrees in the median draw."""
+        return not self.median or self.median[0] <= _STABLE
+
+    def __str__(self) -> str:
+        """The largest angle in words."""
+        angle, low, high = self.median[0], self.low[0], self.high[0]
+        answer = "yes" if self.stable else "no"
+        return f"{answer}: largest angle {angle:.1f}°, 95 % of draws {low:.1f}° to {high:.1f}°"
 
 
 def mean_shift(moments: Moments, cells: CellCounts, level: float) -> Shift:
@@ -180,3 +247,40 @@ def _largest(
     k, a, b = np.unravel_index(np.where(pairs, difference, -np.inf).argmax(), difference.shape)
     names = cells.classes[k], cells.environments[a], cells.environments[b]
     return float(difference[k, a, b]), names
+
+
+def subspace_stability(
+    moments: Moments, rank: int, *, n_bootstrap: int = 100, random_state: int = 0
+) -> Stability:
+    """Stability of the subspace along which the means of whitened moments shift."""
+    rng = np.random.default_rng(random_state)
+    shifts = mean_shifts(moments)
+    N = shifts.leading(rank)
+    model, more_rows = _less_noise(shifts.means, rank, independent_shifts(moments.count))
+    found = []
+    for _ in range(n_bootstrap):
+        noise = rng.standard_normal(moments.mean.shape) / np.sqrt(moments.count.clip(1))[..., None]
+        drawn = model + replace(moments, mean=noise).mean_shifts()
+        other = np.linalg.svd(drawn, full_matrices=False)[2][:rank].T
+        found.append(np.degrees(principal_angles(N, other)))
+    low, median, high = np.quantile(found, [0.025, 0.5, 0.975], axis=0).tolist()
+    return Stability(tuple(median), tuple(low), tuple(high), n_bootstrap, more_rows)
+
+
+def _less_noise(rows: NDArray, rank: int, q: int) -> tuple[NDArray, float]:
+    r"""Rank-r part of the mean shifts without the effect of noise, and how many more rows it needs.
+
+    A true singular value x of q × p shifts with unit noise is observed as
+    :math:`\sqrt{(x^2 + p)(x^2 + q)} / x` when p and q are large. Without the correction a
+    direction of pure noise would look as stable as a real one. The squared tangent of the weakest
+    direction's angle is then p (x² + q) / (x⁴ − p q). As x² grows with the number of rows, the
+    factor is the one at which that is 1/3, the squared tangent of 30 degrees.
+    """
+    U, s, Vt = np.linalg.svd(rows, full_matrices=False)
+    p = rows.shape[1]
+    excess = s[:rank] ** 2 - p - q
+    inside = np.maximum(excess**2 - 4 * p * q, 0.0)
+    squared = np.where(excess > 0, (excess + np.sqrt(inside)) / 2, 0.0)
+    needed = (3 * p + np.sqrt(9 * p**2 + 16 * p * q)) / 2
+    factor = needed / squared.min() if squared.min() > 0 else np.inf
+    return (U[:, :rank] * np.sqrt(squared)) @ Vt[:rank], float(factor)

@@ -13,14 +13,14 @@ from sklearn.utils.multiclass import type_of_target
 
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, Cells, encode, is_missing
-from isrlearn.diagnosis.candidates import Candidate, Scan
+from isrlearn.diagnosis.candidates import Candidate, Scan, TableColumn, table_columns
 from isrlearn.diagnosis.harm import agreement, change_in_worst_value, error_p_value, gap
 from isrlearn.diagnosis.shifts import CellCounts, mean_shift
-from isrlearn.diagnosis.table_columns import TableColumn, columns_of, table_columns
 from isrlearn.estimators import ISRClassifier, infer_environments
 from isrlearn.estimators.compare import thinned
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
+from isrlearn.estimators.preparation import columns_of
 from isrlearn.metrics import Change
 
 #: Rows that are examined; of more rows a sample.
@@ -110,7 +110,7 @@ def scan(
     ['hospital']
     """
     check.check_between("level", level, 1e-6, 0.5)
-    columns = dict(columns_of(frame))
+    columns = columns_of(frame)
     target = str(getattr(y, "name", None) or "y")
     if isinstance(y, str):
         if y not in columns:
@@ -121,7 +121,7 @@ def scan(
     for name, values in columns.items():
         if len(values) != n:
             raise ValueError(f"column {name!r} has {len(values)} rows; y has {n}")
-    rows = thinned(encode(labels)[1], _MOST_ROWS)
+    rows = thinned(Cells.of(labels, np.zeros(n)), _MOST_ROWS)
     found, left_out = table_columns({c: np.asarray(v)[rows] for c, v in columns.items()})
     classes, k = encode(labels[rows])
     left_out |= {c.name: "separates the classes perfectly" for c in found if c.same_as(k)}
@@ -207,14 +207,13 @@ class _Examination:
         if environments is None and without in self.plain:
             return self.plain[without]
         X, k, K = self.features(without), self.k, len(self.classes)
-        guess, score = np.zeros_like(k), np.zeros((len(k), 1 if K == 2 else K))
+        score = np.zeros((len(k), 1 if K == 2 else K))
+        count = 0 if environments is None else "auto"
         for train, test in self.folds if X.shape[1] else ():
-            count = "auto" if environments is not None else 0
             model = ISRClassifier(n_spurious=count, weights=None, missing_environments="single")
-            given = None if environments is None else environments[train]
-            model.fit(X[train], k[train], environments=given)
-            guess[test] = model.predict(X[test])
+            model.fit(X[train], k[train], None if environments is None else environments[train])
             score[test] = model.decision_function(X[test]).reshape(len(test), -1)
+        guess = score.argmax(axis=1) if K > 2 else (score[:, 0] > 0).astype(int)
         if K > 2:
             score = (score - score.mean(axis=1, keepdims=True))[:, 1:]
         if environments is None:
@@ -275,17 +274,12 @@ class _Examination:
 
 def _corrected(examined: list[Candidate], level: float) -> list[Candidate]:
     """Candidates with Holm's p-values, and whether they are shortcuts."""
-    tested = sorted((c for c in examined if c.p_values), key=lambda c: max(c.p_values))
-    corrected, largest = {}, 0.0
-    for i, each in enumerate(tested):
-        largest = max(largest, min(1.0, (len(tested) - i) * max(each.p_values)))
-        corrected[each.name] = largest
-    return [
-        replace(c, p_value=corrected[c.name], found=corrected[c.name] <= level)
-        if c.name in corrected
-        else c
-        for c in examined
-    ]
+    found = [each for each in examined if not each.p_values]
+    tested, p_value = [each for each in examined if each.p_values], 0.0
+    for i, each in enumerate(sorted(tested, key=lambda c: max(c.p_values))):
+        p_value = max(p_value, min(1.0, (len(tested) - i) * max(each.p_values)))
+        found.append(replace(each, p_value=p_value, found=p_value <= level))
+    return found
 
 
 def _order(each: Candidate) -> tuple[float, ...]:

@@ -60,16 +60,11 @@ class Column:
 def counts_rows(column: NDArray) -> bool:
     """Whether a column holds different whole numbers, in order or without gaps."""
     n = len(column)
-    if n < _FEWEST or not _whole(column):
+    if n < _FEWEST or not (column == np.rint(column)).all():
         return False
     steps = np.diff(column)
     ordered = (steps > 0).all() or (steps < 0).all()
     return bool(ordered or (np.ptp(column) == n - 1 and len(np.unique(column)) == n))
-
-
-def _whole(column: NDArray) -> bool:
-    """Whether all numbers are whole; the first thousand rule most columns out."""
-    return all(bool((part == np.rint(part)).all()) for part in (column[:1000], column[1000:]))
 
 
 def ids_among(table: Mapping[str, NDArray]) -> dict[str, str]:
@@ -80,7 +75,7 @@ def ids_among(table: Mapping[str, NDArray]) -> dict[str, str]:
         if numeric and len(values) < _FEWEST and not named:
             continue  # at once: a short file can have many columns
         known = values[np.isfinite(values)] if numeric else values
-        if numeric and not (len(known) and _whole(known)):
+        if numeric and not (len(known) and (known == np.rint(known)).all()):
             continue
         if named:
             found[name] = "its name is that of an id"

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_regressor
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from isrlearn import validation as check
 from isrlearn.core.labels import Cells
 from isrlearn.estimators.cv import ISRClassifierCV, ISRRegressorCV
 from isrlearn.estimators.folds import Fold, folds_of
+from isrlearn.estimators.preparation import is_fitted
 from isrlearn.estimators.search import Search
 from isrlearn.estimators.verdict import ComparedModel, Comparison
 from isrlearn.metrics import PairedReport, group_report, group_sizes, paired_report
@@ -66,10 +66,10 @@ class LabelledRows(NamedTuple):
         X = _safe_indexing(self.X, rows)
         return LabelledRows(X, self.y[rows], self.environments[rows], clusters)
 
-    def cells(self, metric: str) -> NDArray[np.intp]:
-        """Code of the class × environment of each row, or of its environment for a regression."""
-        cells = Cells.of(self.y if metric == "accuracy" else None, self.environments)
-        return cells.k * (len(cells.environments) + 1) + cells.e
+    def cells(self, metric: str) -> Cells:
+        """Class and environment of each row; a regression has one class."""
+        classes = self.y if metric == "accuracy" else None
+        return Cells.of(classes, self.environments, self.clusters)
 
     def at_most(self, n: float, metric: str) -> LabelledRows:
         """A sample of about that many rows."""
@@ -77,13 +77,11 @@ class LabelledRows(NamedTuple):
 
     def folds(self, n_folds: int, metric: str, random_state: int = 0) -> list[Fold]:
         """Folds over which every cell is spread evenly, and which split no cluster."""
-        classes = self.y if metric == "accuracy" else None
-        cells = Cells.of(classes, self.environments, self.clusters)
         rng = np.random.RandomState(random_state)
-        return folds_of(self.X, cells, "worst-group", n_folds, rng)
+        return folds_of(self.X, self.cells(metric), "worst-group", n_folds, rng)
 
 
-def thinned(cells: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+def thinned(cells: Cells, most: int) -> NDArray[np.intp]:
     """Sorted positions of about `most` rows, at most half as many more, the same every time.
 
     Cells keep their shares, but a small cell keeps enough rows to be seen.
@@ -91,18 +89,18 @@ def thinned(cells: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     Examples
     --------
     >>> import numpy as np
-    >>> rows = thinned(np.repeat([0, 1], [990, 10]), 100)
+    >>> rows = thinned(Cells.of(None, np.repeat(["a", "b"], [990, 10])), 100)
     >>> len(rows), int((rows >= 990).sum())
     (109, 10)
     """
-    n = len(cells)
+    n, rng, kept = len(cells.k), np.random.default_rng(0), []
     if n <= most:
         return np.arange(n)
-    rng = np.random.default_rng(0)
-    kept, names = [], np.unique(cells)
+    codes = cells.k * (len(cells.environments) + 1) + cells.e
+    names = np.unique(codes)
     fewest = min(_FEWEST, most // (2 * len(names)))
     for cell in names:
-        rows = np.flatnonzero(cells == cell)
+        rows = np.flatnonzero(codes == cell)
         share = max(min(len(rows), fewest), int(len(rows) * most / n))
         kept.append(rng.choice(rows, share, replace=False))
     return np.sort(np.concatenate(kept))
@@ -203,7 +201,7 @@ def compare_models(
         raise ValueError(f"name must differ from {', '.join(alternatives)}; got {name!r}")
     given = kind() if model is None else model
     fitted = {key: _fitted(each, rows, cv, random_state) for key, each in alternatives.items()}
-    fitted[name] = given if _is_fitted(given) else _fitted(given, rows, cv, random_state)
+    fitted[name] = given if is_fitted(given) else _fitted(given, rows, cv, random_state)
     if test is None:
         folds = rows.folds(cv, metric_of_task, random_state)
         models = {**alternatives, name: given}
@@ -270,14 +268,6 @@ def task_of(task: str, model: Any, y: ArrayLike) -> str:
     if model is not None:
         return "regression" if is_regressor(model) else "classification"
     return "regression" if type_of_target(y).startswith("continuous") else "classification"
-
-
-def _is_fitted(model: Any) -> bool:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
 
 
 def _fitted(model: Any, rows: LabelledRows, cv: int, random_state: int) -> Any:

@@ -30,6 +30,7 @@ from isrlearn.estimators.columns import (
     texts_of,
     write_column,
 )
+from isrlearn.markup import listed
 from isrlearn.validation import check_choice
 
 #: Most columns that a message names.
@@ -110,7 +111,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> TablePreparer:
         """Learn what to do with each column of a data frame, a mapping of columns or an array."""
         check_choice("impute", self.impute, [*_FILLS, None])
-        table = _columns(X)
+        table = columns_of(X)
         for parameter in ("include", "exclude", "categorical"):
             given = getattr(self, parameter)
             unknown = [given] if isinstance(given, str) else [n for n in given if n not in table]
@@ -125,11 +126,13 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         found = [self._decide(name, column, ids.get(name, "")) for name, column in values.items()]
         if bad := [each for each in found if isinstance(each, str)]:
             hint = "; impute='median' (on the command line --impute median) replaces missing values"
-            raise ValueError(_listed(bad) + hint * any("missing value" in each for each in bad))
+            raise ValueError(
+                listed(bad, _MOST_SHOWN) + hint * any("missing value" in each for each in bad)
+            )
         self.columns_ = tuple(each for each in found if isinstance(each, Column))
         outputs = self.get_feature_names_out().tolist()
         if not outputs:
-            left_out = _listed([f"{c.name!r} ({c.why})" for c in self.columns_])
+            left_out = listed([f"{c.name!r} ({c.why})" for c in self.columns_], _MOST_SHOWN)
             n = len(next(iter(values.values())))
             raise ValueError(
                 f"every column is left out (n_samples={n}): {left_out}; include those to use"
@@ -177,7 +180,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """The columns of numbers (n, m); further columns of a data frame are ignored."""
         check_is_fitted(self, "columns_")
         used = [column for column in self.columns_ if column.use != LEFT_OUT]
-        table = _columns(X, None if not _named(X) else [column.name for column in used])
+        table = columns_of(X, None if not _named(X) else [column.name for column in used])
         if not _named(X) and len(table) != self.n_features_in_:
             raise ValueError(
                 f"X has {len(table)} features, but TablePreparer is expecting "
@@ -213,7 +216,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         groups: dict[tuple[str, str], list[str]] = {}
         for column in self.columns_:
             groups.setdefault((column.use, column.why), []).append(column.name)
-        return [(_listed(names), use, why) for (use, why), names in groups.items()]
+        return [(listed(names, _MOST_SHOWN), use, why) for (use, why), names in groups.items()]
 
 
 def split_pipeline(model: Any) -> tuple[Pipeline | None, Any]:
@@ -227,11 +230,18 @@ def prepared(prepare: Any, X: Any) -> tuple[Any, Any]:
     """X after a transformer, or the steps of a pipeline before its last one, and these, fitted."""
     steps, last = split_pipeline(prepare)
     steps = last if steps is None else steps
-    try:
-        check_is_fitted(steps)
-    except NotFittedError:
+    if not is_fitted(steps):
         steps = clone(steps).fit(X)
     return steps.transform(X), steps
+
+
+def is_fitted(model: Any) -> bool:
+    """Whether an estimator or a pipeline is fitted."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
 
 
 def _named(X: Any) -> bool:
@@ -239,21 +249,16 @@ def _named(X: Any) -> bool:
     return not issparse(X) and (isinstance(X, Mapping) or hasattr(X, "columns"))
 
 
-def _columns(X: Any, wanted: Sequence[str] | None = None) -> dict[str, Any]:
+def columns_of(X: Any, wanted: Sequence[str] | None = None) -> dict[str, Any]:
     """Columns of a data frame, a mapping or an array by name: all of them, or those wanted."""
     if not _named(X):
         array = check_array(X, dtype=None, ensure_all_finite=False)
         return {f"x{i}": array[:, i] for i in range(array.shape[1])}
-    names = list(X) if isinstance(X, Mapping) else list(X.columns)
-    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise ValueError("the columns of a table must have names that are text, all different")
+    given = list(X) if isinstance(X, Mapping) else list(X.columns)
+    names = {str(name): name for name in given}
+    if len(names) < len(given):
+        raise ValueError("the columns of a table must have different names")
     if lacking := [name for name in wanted or () if name not in names]:
-        listed = _listed([shown_value(name) for name in lacking])
-        raise ValueError(f"the table has no column {listed}, with which the model was fitted")
-    return {name: X[name] for name in (names if wanted is None else wanted)}
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - _MOST_SHOWN:,} more" if len(names) > _MOST_SHOWN else ""
-    return ", ".join(names[:_MOST_SHOWN]) + more
+        missing = listed([shown_value(name) for name in lacking], _MOST_SHOWN)
+        raise ValueError(f"the table has no column {missing}, with which the model was fitted")
+    return {name: X[names[name]] for name in (names if wanted is None else wanted)}

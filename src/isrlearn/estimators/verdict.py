@@ -12,7 +12,6 @@ import numpy as np
 
 from isrlearn import markup
 from isrlearn.metrics import GroupReport, PairedReport
-from isrlearn.metrics.groups import aligned
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,7 @@ class Comparison:
     def lines(self, width: int = 10_000) -> list[str]:
         """The same as lines, with sentences no wider than given."""
         said = (line for text in self.sentences for line in wrap(text, width))
-        return [*wrap(self.headline, width), "", *aligned(*self._table()), "", *said]
+        return [*wrap(self.headline, width), "", *markup.aligned(*self._table()), "", *said]
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.models)}: {self.verdict!r})"
@@ -141,8 +140,7 @@ class Comparison:
         rows.append(["worst group", "", *(f"{r.worst:.4f}" for r in reports)])
         rows.append(["average", reports[0].n, *(f"{r.average:.4f}" for r in reports)])
         for i, g in enumerate(reports[0].groups):
-            group = g.environment if g.label is None else f"{g.label}, {g.environment}"
-            rows.append([group, g.n, *(f"{r.groups[i].value:.4f}" for r in reports)])
+            rows.append([g.name, g.n, *(f"{r.groups[i].value:.4f}" for r in reports)])
         return rows, "<" + ">" * (len(reports) + 1)
 
 
@@ -181,10 +179,9 @@ def _lost(found: PairedReport, best: str) -> str:
     names = [
         f"{g.environment if g.label is None else f'{g.label} in {g.environment}'} "
         f"({_score(g.before, found)} to {_score(g.after, found)})"
-        for g in lost[:5]
+        for g in lost
     ]
-    more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
     against = f"more than chance explains, compared with the {best} model"
     if not names:
         return f"No group loses {against}."
-    return f"Groups that lose {against}: {', '.join(names)}{more}."
+    return f"Groups that lose {against}: {markup.listed(names, 5)}."

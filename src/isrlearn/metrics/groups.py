@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, stdtrit
 
-from isrlearn.core.labels import MISSING, encode, is_missing
+from isrlearn.core.labels import MISSING, Cells, encode, is_missing
 
 Group = Any  # (class, environment), or the environment alone for a regression
 
@@ -60,25 +60,21 @@ def members(
             "scikit-learn's searches it must be routed (set_config(enable_metadata_routing=True) "
             "and params={'environments': ...})"
         )
-    names, codes = encode(environments)
-    if codes.shape != y.shape:
+    cells = Cells.of(y if metric == "accuracy" else None, environments)
+    if cells.e.shape != y.shape:
         raise ValueError(
             f"environments must have one label for each of the {len(y)} rows, got an array of "
-            f"shape {codes.shape}"
+            f"shape {cells.e.shape}"
         )
-    if not len(names):
+    classes, places = cells.classes.tolist(), cells.environments.tolist()
+    if not places:
         raise ValueError("no row has a known environment, so there is no group to score")
-    E = len(names)
-    places, classes = names.tolist(), []
-    if metric == "accuracy":
-        labels, label_codes = encode(y)
-        classes = labels.tolist()
-        codes = np.where(codes == MISSING, MISSING, label_codes * E + codes)
     # One sort instead of one pass over the rows for every group.
+    E, codes = len(places), np.where(cells.e == MISSING, MISSING, cells.k * len(places) + cells.e)
     order = np.argsort(codes, kind="stable")
     present, starts = np.unique(codes[order], return_index=True)
     return {
-        (classes[code // E], places[code % E]) if classes else places[code]: rows
+        (classes[code // E], places[code % E]) if metric == "accuracy" else places[code]: rows
         for code, rows in zip(present.tolist(), np.split(order, starts[1:]), strict=True)
         if code != MISSING
     }
@@ -105,41 +101,32 @@ def vector(values: ArrayLike, name: str, metric: str) -> NDArray:
     return array
 
 
-def check_level(level: float) -> None:
-    """Raise unless `level` is a confidence level."""
+def checked(
+    y_true: ArrayLike,
+    predictions: Mapping[str, ArrayLike],
+    environments: ArrayLike | None,
+    clusters: ArrayLike | None,
+    metric: str,
+    level: float,
+) -> tuple[NDArray, list[NDArray], dict[Group, NDArray[np.intp]], NDArray[np.intp] | None]:
+    """Labels, the predictions of models, the rows of each group, and the cluster of each row."""
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}; use 0.95")
-
-
-def check_pair(true: NDArray, predicted: NDArray, name: str) -> None:
-    """Raise unless predictions can be compared with the labels."""
-    if len(true) != len(predicted):
-        raise ValueError(f"y_true has {len(true)} rows and {name} has {len(predicted)}")
-    kinds = {true.dtype.kind, predicted.dtype.kind}
-    if kinds & set("US") and kinds & set("biuf"):
-        raise ValueError(
-            f"y_true holds {true.dtype} and {name} {predicted.dtype}, which can never be equal; "
-            "give both the same type of label"
-        )
-
-
-def cluster_codes(clusters: ArrayLike | None, n: int) -> NDArray[np.intp] | None:
-    """The cluster of each of n rows as a number."""
-    if clusters is None:
-        return None
-    codes = encode(clusters)[1]
-    if codes.shape != (n,) or codes.min() < 0:
-        raise ValueError(f"clusters must have a name for each of the {n} rows")
-    return codes
-
-
-def aligned(rows: Sequence[Sequence[Any]], sides: str) -> list[str]:
-    """Lines of a table whose columns are aligned to the sides given, "<" or ">" for each."""
-    widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(f"{v!s:{s}{w}}" for v, s, w in zip(row, sides, widths, strict=False)).rstrip()
-        for row in rows
-    ]
+    true, predicted = vector(y_true, "y_true", metric), []
+    for name, values in predictions.items():
+        predicted.append(vector(values, name, metric))
+        n, kinds = len(predicted[-1]), {true.dtype.kind, predicted[-1].dtype.kind}
+        if len(true) != n:
+            raise ValueError(f"y_true has {len(true)} rows and {name} has {n}")
+        if kinds & set("US") and kinds & set("biuf"):
+            raise ValueError(
+                f"y_true holds {true.dtype} and {name} {predicted[-1].dtype}, which can never "
+                "be equal; give both the same type of label"
+            )
+    codes = None if clusters is None else encode(clusters)[1]
+    if codes is not None and (codes.shape != true.shape or codes.min() < 0):
+        raise ValueError(f"clusters must have a name for each of the {len(true)} rows")
+    return true, predicted, members(true, environments, metric), codes
 
 
 def check_train_groups(train_groups: Mapping[Group, int], evaluated: Mapping[Group, Any]) -> None:

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
-from .groups import Group, aligned, check_level, check_pair, cluster_codes, members, vector
+from isrlearn import markup
+
+from .groups import Group, checked
 
 #: Draws of the bootstrap that are in memory together.
 _DRAWS = 100
@@ -109,7 +111,7 @@ class PairedReport:
             row = [g.environment, g.n, *scores, g.gained, g.lost, f"{g.p_value:.2g}"]
             rows.append([*[g.label] * with_class, *row])
         summaries = [f"worst group  {self.worst}", f"average      {self.average}"]
-        return "\n".join([*aligned(rows, "<" * with_class + "<>>>>>>"), "", *summaries])
+        return "\n".join([*markup.aligned(rows, "<" * with_class + "<>>>>>>"), "", *summaries])
 
 
 def paired_report(
@@ -175,16 +177,9 @@ def paired_report(
     """
     if metric not in _SCORES:
         raise ValueError(f"metric must be 'accuracy' or 'rmse' for a comparison, got {metric!r}")
-    check_level(level)
-    true, *given = (
-        vector(values, name, metric)
-        for values, name in ((y_true, "y_true"), (before, "before"), (after, "after"))
-    )
-    for values, name in zip(given, ("before", "after"), strict=True):
-        check_pair(true, values, name)
-    rows_of = members(true, environments, metric)
+    both = {"before": before, "after": after}
+    true, given, rows_of, unit = checked(y_true, both, environments, clusters, metric, level)
     loss = np.stack([_loss(true, values, metric) for values in given], axis=1)  # (n, 2)
-    unit = cluster_codes(clusters, len(true))
     score, code = _SCORES[metric], np.zeros(len(true), dtype=int)
     groups = []
     for g, (group, rows) in enumerate(rows_of.items()):

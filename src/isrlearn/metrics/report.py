@@ -12,19 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from isrlearn import markup
 
-from .groups import (
-    METRICS,
-    Group,
-    Score,
-    aligned,
-    check_level,
-    check_metric,
-    check_pair,
-    check_train_groups,
-    cluster_codes,
-    members,
-    vector,
-)
+from .groups import METRICS, Group, Score, check_metric, check_train_groups, checked
 
 
 @dataclass(frozen=True)
@@ -50,6 +38,11 @@ class GroupScore:
     def group(self) -> Group:
         """``(class, environment)``, or the environment alone for a regression."""
         return self.environment if self.label is None else (self.label, self.environment)
+
+    @property
+    def name(self) -> str:
+        """The group as text."""
+        return str(self.environment) if self.label is None else f"{self.label}, {self.environment}"
 
 
 @dataclass(frozen=True)
@@ -139,18 +132,10 @@ class GroupReport:
             "groups": [asdict(g) for g in self.groups],
         }
 
-    def to_frame(self) -> Any:
-        """A pandas data frame with one row per group."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("to_frame() needs pandas: pip install pandas") from None
-        return pd.DataFrame([asdict(g) for g in self.groups])
-
     def __str__(self) -> str:
         """The groups as a table, then the summaries."""
         lines = (f"{name:<17} {value}  {note}" for name, value, note in self._summaries())
-        return "\n".join([*aligned(*self._table(self.groups)), "", *lines])
+        return "\n".join([*markup.aligned(*self._table(self.groups)), "", *lines])
 
     def _repr_html_(self) -> str:
         """The groups from worst to best, then the summaries."""
@@ -252,20 +237,17 @@ def group_report(
     balanced average  0.7500  each group counts the same
     """
     check_metric(metric)
-    check_level(level)
-    true, pred = vector(y_true, "y_true", metric), vector(y_pred, "y_pred", metric)
-    check_pair(true, pred, "y_pred")
-    rows_of, unit = members(true, environments, metric), cluster_codes(clusters, len(true))
+    given = checked(y_true, {"y_pred": y_pred}, environments, clusters, metric, level)
+    true, (pred,), rows_of, unit = given
     if train_groups is not None:
         check_train_groups(train_groups, rows_of)
     score, scores, alone = METRICS[metric], [], []
     together = 1 - (1 - level) / len(rows_of)
     for group, rows in rows_of.items():
         try:
-            given = true[rows], pred[rows]
-            cluster = None if unit is None else unit[rows]
-            found = score(*given, together, cluster)
-            alone.append(score(*given, level, cluster))
+            part, cluster = (true[rows], pred[rows]), None if unit is None else unit[rows]
+            found = score(*part, together, cluster)
+            alone.append(score(*part, level, cluster))
         except ValueError as error:
             raise ValueError(f"group {group!r}: {error}") from None
         label, environment = group if metric == "accuracy" else (None, group)

@@ -10,7 +10,7 @@ import json
 import os
 import platform
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import resources
@@ -25,7 +25,7 @@ from sklearn.base import clone
 from isrlearn import __version__, markup
 from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import ColumnShare, Diagnosis, column_shares, diagnose
-from isrlearn.diagnosis.shares import fitted_shares, origins, said
+from isrlearn.diagnosis.shares import origins, said
 from isrlearn.estimators import Comparison, TablePreparer
 from isrlearn.estimators.compare import LabelledRows, left_out
 from isrlearn.estimators.preparation import split_pipeline
@@ -232,6 +232,10 @@ def make_report(
                 f"{estimator.n_features_in_}"
             )
     found = evidence(model, training, other, chosen=chosen)
+    columns: tuple[ColumnShare, ...] = ()
+    if names is not None:  # without training rows, nothing is known of a head before removal
+        rows = given[0]
+        columns = column_shares(estimator, names, *(rows[:1] if training is None else rows[:3]))
     return Report(
         estimator,
         found,
@@ -239,7 +243,7 @@ def make_report(
         samples_figure(estimator, given[-1], training),
         _diagnosis(estimator, given[0], found.comparison, random_state),
         _sources(steps) | dict(sources or {}),
-        () if names is None else _columns(estimator, given[0], training, names),
+        columns,
     )
 
 
@@ -249,15 +253,6 @@ def _sources(steps: Any) -> dict[str, Any]:
     if not isinstance(first, TablePreparer):
         return {}
     return {"prepared": first.describe(), "prepare": repr(clone(first))}
-
-
-def _columns(
-    estimator: Any, rows: LabelledRows, train: LabelledRows | None, names: Sequence[str]
-) -> tuple[ColumnShare, ...]:
-    """Shares of the columns; without training rows, nothing is known of a head before removal."""
-    if train is None:
-        return column_shares(estimator, rows.X, names)
-    return fitted_shares(estimator, train, names)
 
 
 def _arrays(data: Any, steps: Any) -> LabelledRows:

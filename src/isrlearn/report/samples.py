@@ -34,8 +34,7 @@ def samples_figure(
     # separates the points.
     strip = Axis(-1.0, 1.0, 340, WIDTH - 18)
     kept = float(estimator.scale) if removed else 1.0
-    strata = cells.k * (len(cells.environments) + 1) + cells.e
-    shown = thinned(strata, _MOST_POINTS)
+    shown = thinned(cells, _MOST_POINTS)
     a, b = places[shown].T
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(shown)) * (1 - kept)
     left = a / max(abs(x.low), abs(x.high)) * kept + jitter
