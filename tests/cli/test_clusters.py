@@ -50,7 +50,7 @@ def test_fit_and_evaluate(tables, record, tmp_path):
         for part in ("train", "test")
     )
     model = tmp_path / "m.isr"
-    record("fit", tables / "train.csv", *ROLES, "--out", model)
+    record("fit", tables / "train.csv", *ROLES, "--no-search", "--out", model)
     found, rows = read_model(model), (train.X, train.y, train.environments)
     assert found.feature_names == ("f0", "f1", "f2")
     expected = isrlearn.ISRClassifier().fit(*rows, clusters=train.clusters)
@@ -86,7 +86,8 @@ def test_report(tables, record, tmp_path, other):
     widths = []
     for given in (ROLES, (*ROLES[:4], "--features", "f*")):
         model, page = tmp_path / "m.isr", tmp_path / "r.html"
-        record("fit", tables / "train.csv", *given, "--n-spurious", "1", "--out", model)
+        fit = ("fit", tables / "train.csv", *given, "--no-search", "--n-spurious", "1")
+        record(*fit, "--out", model)
         arguments = (model, tables / f"{other}.csv", "--train", tables / "train.csv")
         found = record("report", *arguments, "--out", page)
         widths.append([group["high"] - group["low"] for group in found["model"]["groups"]])
