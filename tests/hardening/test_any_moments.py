@@ -109,7 +109,9 @@ def test_permuted_ranks_are_ranks(data, method):
 FINDERS = {
     "mean": mean_subspace,
     "mean, paper": lambda m, r: mean_subspace(m, r, variant="paper"),
+    "mean, authors": lambda m, r: mean_subspace(m, r, variant="authors"),
     "multiclass, paper": lambda m, r: multiclass_subspace(m, r, variant="paper"),
+    "multiclass, authors": lambda m, r: multiclass_subspace(m, r, variant="authors"),
     "cov": covariance_subspace,
     "cov, paper": lambda m, r: covariance_subspace(m, r, variant="paper"),
     "joint": joint_subspace,

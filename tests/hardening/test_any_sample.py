@@ -149,7 +149,7 @@ shared = {
     "n_spurious": st.sampled_from(["auto", "auto", 0, 1]),
     "n_components": st.sampled_from(["auto", "auto", None, 1, 0.9]),
 }
-variants = st.sampled_from(["pooled", "paper"])
+variants = st.sampled_from(["pooled", "paper", "authors"])
 classifiers = st.one_of(
     st.builds(
         ISRClassifier,

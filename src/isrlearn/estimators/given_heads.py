@@ -66,7 +66,7 @@ def published_head(head: Any, penalty: float, sample: Any) -> Any:
     Their solver stops early, on features that are not centred, so that only the same one gives the
     same predictions. Rows that are not in memory keep our solver, which minimises the same loss.
     """
-    if head != "logistic" or not isinstance(sample.X, np.ndarray):
+    if head != "logistic" or type(sample.X) is not np.ndarray:  # a memory map is on disk
         return head
     return LogisticRegression(C=1 / penalty if penalty else np.inf, max_iter=1000)
 

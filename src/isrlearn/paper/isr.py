@@ -91,7 +91,7 @@ class PublishedISR(BaseEstimator):
             return ridge_head(moments, coordinates)
         shared: dict[str, Any] = {"coordinates": coordinates, "scatter": moments.total[2]}
         head = fit_logistic(X, y, n_classes=len(self.classes_), **shared)
-        return coordinates.fold(head.coef, head.intercept)
+        return coordinates.fold(head.coef, head.intercept[:, 0])
 
     def predict(self, X: NDArray) -> NDArray:
         """Class or target of each row."""
