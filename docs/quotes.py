@@ -73,14 +73,17 @@ def unseen_gap(data: str) -> Numbers:
 
 
 def scanned() -> Numbers:
-    """Tables in most draws of which the shortcut is first, of those whose columns carry it."""
+    """Tables in most draws of which the shortcut is first: where columns carry it, and in all."""
     tables: dict[str, list[dict[str, str]]] = {}
     for row in read("scan/results.csv"):
         if row["kind"] != "null":
             tables.setdefault(row["data"], []).append(row)
     carried = [t for t in tables.values() if mean(float(row["carried"]) for row in t) >= 0.5]
-    first = [mean(row["first"] == "shortcut" for row in rows) > 0.5 for rows in carried]
-    return [sum(first), len(first)]
+    counts: Numbers = []
+    for some in (carried, list(tables.values())):
+        first = [mean(row["first"] == "shortcut" for row in rows) > 0.5 for rows in some]
+        counts += [sum(first), len(first)]
+    return counts
 
 
 def scanned_nulls() -> Numbers:
