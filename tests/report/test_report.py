@@ -235,6 +235,14 @@ class TestPage:
         assert "://" not in page
         assert "default-src 'none'" in html.unescape(page)
 
+    def test_names_are_no_markup_in_a_card(self, hostile_report):
+        card = hostile_report.card()
+        assert r"\<script\>" in card
+        text = re.sub(r"^    .*$", "", card, flags=re.M)  # the command is a block of code
+        assert not re.search(r"(?<!\\)[<`]", text)
+        rows = [line for line in card.splitlines() if line.startswith("| class")]
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in rows}) <= 1
+
     def test_it_stays_small_whatever_the_data(self):
         rng, n = np.random.default_rng(0), 3000
         y, e = np.arange(n) % 12, np.arange(n) // 12 % 15

@@ -50,6 +50,20 @@ def test_fit_writes_a_report(well, folder, tmp_path, suffix):
     assert record["comparison"]["headline"] in printed
 
 
+def test_a_model_card(well, folder, tmp_path):
+    page, card = tmp_path / "report.html", tmp_path / "card.md"
+    command = ("report", folder / "model.isr", folder / "test.csv", "--train", folder / "train.csv")
+    for _ in range(2):  # its own file is replaced
+        printed = well(*command, "--out", page, "--card", card, "--json")
+    found, text = json.loads(printed), card.read_text(encoding="utf-8")
+    assert found["comparison"]["headline"].replace("_", r"\_") in text
+    for model in found["comparison"]["models"].values():
+        assert f" {100 * model['report']['worst']:.1f}% |" in text
+    for score in found["unseen"]["model"].values():
+        assert f" {100 * score:.1f}% |" in text
+    assert f"isr report {folder / 'model.isr'}" in text
+
+
 def test_what_is_scored(well, folder, tmp_path):
     out, page = tmp_path / "model.isr", tmp_path / "report.html"
 

@@ -182,7 +182,10 @@ def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
 @click.option("--train", type=tables.FILE, metavar="TRAIN", help=_TRAIN)
 @tables.MODEL_COLUMNS
 @tables.out("report", "Page to write, such as report.html.")
-def report(model: Path, table: Path, train: Path | None, out: Path, **columns: Any) -> Result:
+@click.option("--card", type=tables.Output("card"), help="Also write a model card, card.md.")
+def report(
+    model: Path, table: Path, train: Path | None, out: Path, card: Path | None, **columns: Any
+) -> Result:
     """Write a page that says whether a model is worth using, and why.
 
     The model is scored on the table: by cross-validation if it was fitted on that table,
@@ -211,7 +214,10 @@ def report(model: Path, table: Path, train: Path | None, out: Path, **columns: A
         scored = (rows, None) if _fitted_on(saved.estimator, rows) else (fitted, rows)
         found = report_on(saved, scored[0], scored[1], columns)
         found.save(out)
+        if card is not None:
+            found.save(card, card=True)
     lines = [found.headline, f"The report is in {out}."]
+    lines += [] if card is None else [f"The model card is in {card}."]
     if found.evidence.kind == "table":
         lines.insert(1, "Give the training table with --train to compare with other models.")
     return {**found.to_dict(), "out": str(out)}, lines

@@ -20,6 +20,7 @@ _MOST_GROUPS = 0.5
 #: Endings of the files that commands write; a model may have any other.
 _ENDINGS = {
     "report": (".html", ".htm"),
+    "card": (".md",),
     "predictions": (".csv", ".tsv", ".parquet", ".npz"),
     "onnx": (".onnx",),
     "torch": (".safetensors", ".pt", ".pth"),

@@ -30,6 +30,7 @@ _VALUES = 1 << 18
 _BEGINNINGS = {
     "model": rb'.{8}\{"__metadata__":\{"isrlearn":"\{',
     "report": rb"\s*<!doctype html>.*isrlearn report</title>",
+    "card": rb"---\nlibrary_name: isrlearn\n",
     "export": rb'\x08.\x12\x08isrlearn|PK.{28}coef\.npy|.{8}\{"__metadata__":.*"estimator":"ISR',
 }
 

@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import platform
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -100,11 +101,40 @@ class Report:
 
     def html(self) -> str:
         """The report as one self-contained page, which runs no script but its own."""
-        jinja2 = optional("jinja2", "a report", "report")
         (style, style_hash), (script, script_hash) = _part("style.css"), _part("script.js")
+        raw = optional("jinja2", "a report", "report").utils.markupsafe.Markup
+        return self._rendered(
+            "report.html",
+            # Both are files of this package; the policy allows exactly these by their hashes.
+            style=raw(style),
+            script=raw(script),
+            policy=(
+                f"default-src 'none'; style-src '{style_hash}'; script-src '{script_hash}'; "
+                "base-uri 'none'; form-action 'none'"
+            ),
+        )
+
+    def card(self) -> str:
+        """A model card in Markdown: the same verdict, scores, limits and origin, for a repository.
+
+        Examples
+        --------
+        >>> from isrlearn import ISRClassifier
+        >>> from isrlearn.datasets import make_gaussian_environments
+        >>> data = make_gaussian_environments(100, 3, n_invariant=3, n_spurious=1, random_state=0)
+        >>> clf = ISRClassifier().fit(data.X, data.y, environments=data.environments)
+        >>> print(make_report(clf, held_out=data).card()[:26])
+        ---
+        library_name: isrlearn
+        """
+        return self._rendered("card.md")
+
+    def _rendered(self, name: str, **more: Any) -> str:
+        """A file of the template, filled in."""
+        jinja2 = optional("jinja2", "a report", "report")
         environment = jinja2.Environment(
             loader=jinja2.PackageLoader("isrlearn.report", "template"),
-            autoescape=True,
+            autoescape=name.endswith(".html"),
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -120,28 +150,23 @@ class Report:
             "said": said,
             "score": partial(figures.score_text, metric=metric),
         }
-        environment.filters |= functions
+        environment.filters |= functions | {"quoted": _quoted}
         environment.globals |= functions
-        return environment.get_template("report.html").render(
+        return environment.get_template(name).render(
             report=self,
             figures=figures,
             sources=defaultdict(str, self.sources),
             parameters=_parameters(self.estimator),
             versions={"isrlearn": __version__, "Python": platform.python_version()}
             | {library.__name__: library.__version__ for library in (np, scipy, sklearn)},
-            # Both are files of this package; the policy allows exactly these by their hashes.
-            style=jinja2.utils.markupsafe.Markup(style),
-            script=jinja2.utils.markupsafe.Markup(script),
-            policy=(
-                f"default-src 'none'; style-src '{style_hash}'; script-src '{script_hash}'; "
-                "base-uri 'none'; form-action 'none'"
-            ),
+            **more,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, completely or not at all."""
+    def save(self, path: str | os.PathLike[str], *, card: bool = False) -> None:
+        """Write the page, or the card, to a file, completely or not at all."""
+        text = self.card() if card else self.html()
         with atomic_write(path) as file:
-            file.write(self.html().encode("utf-8", "replace"))  # names of files may hold any byte
+            file.write(text.encode("utf-8", "replace"))  # names of files may hold any byte
 
     def to_dict(self) -> dict[str, Any]:
         """The scores of the model and of every setting, ready for JSON."""
@@ -286,6 +311,11 @@ def _diagnosis(
         return replace(found, unseen=None if comparison is None else left_out(comparison, few))
     except (ValueError, np.linalg.LinAlgError) as error:
         return f"These rows cannot be diagnosed: {error}"
+
+
+def _quoted(text: Any) -> str:
+    """Text from a file as text of Markdown, in one line and without markup."""
+    return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", figures.name_of(text, 1200))
 
 
 def _part(name: str) -> tuple[str, str]:
