@@ -62,7 +62,7 @@ html_theme_options = {
     "footer_end": [],
 }
 # Pages without subpages.
-_ALONE = ("start", "theory/index", "compare", "limits", "map", "changelog")
+_ALONE = ("start", "glossary", "theory/index", "compare", "limits", "map", "changelog")
 html_sidebars = {page: [] for page in _ALONE}
 smartquotes = False
 html_copy_source = False

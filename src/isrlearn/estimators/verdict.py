@@ -26,7 +26,7 @@ class ComparedModel:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """A model compared with plain and balanced ones; made by :func:`compare_models`.
+    """A model compared with plain and balanced ones; made by :func:`isrlearn.compare_models`.
 
     ``str(comparison)`` is the verdict and a table of all groups and models.
     """
@@ -54,7 +54,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """What to do, by the rule in the notes of :func:`compare_models`."""
+        """What to do, by the rule in the notes of :func:`isrlearn.compare_models`."""
         if self.answer == "helps":
             return "use it"
         balanced = self.best != "plain" and _better(self.from_plain[self.best]) > 0
