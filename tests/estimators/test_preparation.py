@@ -244,3 +244,10 @@ def test_report_and_diagnosis_of_a_pipeline(pipeline, frame, labels):
     assert {share.name for share in found.columns} <= set(frame)
     again = diagnose(frame, *labels, prepare=TablePreparer(), compare=False)
     assert again.to_dict() == found.to_dict()
+
+
+@pytest.mark.parametrize("values", [[], [np.nan, 1.0], [np.inf, 1.0]])
+def test_a_long_name_does_not_lengthen_a_message(values):
+    with pytest.raises(ValueError, match="'xxx") as caught:
+        TablePreparer(impute=None).fit({"x" * 5000: np.array(values)})
+    assert len(str(caught.value)) < 300

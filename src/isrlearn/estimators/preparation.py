@@ -119,7 +119,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 near = get_close_matches(unknown[0], table, n=2)
                 hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
                 raise ValueError(
-                    f"{parameter} must be a list of columns of the table; got {unknown[0]!r}{hint}"
+                    f"{parameter} must be a list of columns of the table; got "
+                    f"{shown_value(unknown[0])}{hint}"
                 )
         values = {name: column_values(column) for name, column in table.items()}
         ids = {} if self.strict else ids_among(values)
@@ -132,14 +133,16 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.columns_ = tuple(each for each in found if isinstance(each, Column))
         outputs = self.get_feature_names_out().tolist()
         if not outputs:
-            left_out = listed([f"{c.name!r} ({c.why})" for c in self.columns_], _MOST_SHOWN)
+            left_out = listed(
+                [f"{shown_value(c.name)} ({c.why})" for c in self.columns_], _MOST_SHOWN
+            )
             n = len(next(iter(values.values())))
             raise ValueError(
                 f"every column is left out (n_samples={n}): {left_out}; include those to use"
             )
         if len(set(outputs)) < len(outputs):
             name = Counter(outputs).most_common(1)[0][0]
-            raise ValueError(f"two columns would be named {name!r}; rename one of them")
+            raise ValueError(f"two columns would be named {shown_value(name)}; rename one of them")
         self.n_features_in_ = len(table)
         self.__dict__.pop("feature_names_in_", None)
         if _named(X):
@@ -157,12 +160,14 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             shown = (
                 f"holds {shown_value(present[0])}, not numbers" if len(present) else "has no values"
             )
-            return f"{name!r} {shown}"
+            return f"{shown_value(name)} {shown}"
         if numeric and np.isinf(present).any():
-            return f"{name!r} is infinite in row {np.flatnonzero(np.isinf(values))[0] + 1}"
+            row = np.flatnonzero(np.isinf(values))[0] + 1
+            return f"{shown_value(name)} is infinite in row {row}"
         if numeric and n_missing and self.impute is None:
             row = np.flatnonzero(missing)[0] + 1
-            return f"{name!r} has {counted(n_missing, 'missing value')}, the first in row {row}"
+            many = counted(n_missing, "missing value")
+            return f"{shown_value(name)} has {many}, the first in row {row}"
         if not len(present):
             return Column(name, LEFT_OUT, "no values")
         one_value = bool((present == present[0]).all())
