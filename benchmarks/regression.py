@@ -6,8 +6,8 @@ Every environment of a table is left out in turn (with more than twenty, a twent
 each model is fitted on the others, and its error in the environment left out is recorded. Ridge
 regression and its search over penalties are the yardstick; all searches choose by the same rule.
 Generated data are drawn anew for every seed. Of a table with more than 2,000 rows every seed draws
-that many; smaller ones are used whole, once. Nothing was chosen on these scores: the rule was
-designed on other generated data.
+that many; smaller ones are used whole, once. The rule was designed on other generated data; that
+weights have to prove themselves too was decided after a first run here.
 """
 
 from __future__ import annotations
