@@ -105,6 +105,12 @@ def decided(data: str) -> Numbers:
     return [mean(float(row[column]) for row in rows) for column in ("after", "before")]
 
 
+def in_regime(regime: str, *methods: str) -> Numbers:
+    """Mean scores of methods over the data sets of a regime."""
+    scores = [found for key, found in TABLES["regime_scores"]().items() if key[0] == regime]
+    return [mean(found[method] for found in scores) for method in methods]
+
+
 def excess(dataset: str, method: str, E: int, column: str = "excess_mean") -> float:
     """Error over the oracle's in the linear unit tests."""
     return cell("linear-unit-tests", dataset, method, E, column)

@@ -43,6 +43,42 @@ def demo() -> str:
     return markdown(["accuracy", *models], rows)
 
 
+#: Methods of the regimes that summaries compare, first ours.
+COMPARED = (
+    *("ISRClassifierCV()", "ISRClassifier()", "class-balanced", "group-balanced", "DFR", "CRM"),
+    *("LEACE", "LEACE within classes"),
+)
+
+
+def regime_scores() -> dict[tuple[str, str], dict[str, float]]:
+    """Scores of the methods by regime and data set, means over the seeds that all of them have."""
+    found: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+    for row in read("regimes/results.csv"):
+        if row["method"] in COMPARED and row["score"]:
+            scores = found.setdefault((row["regime"], row["dataset"]), {})
+            scores.setdefault(row["method"], {})[row["seed"]] = float(row["score"])
+    means = {}
+    for key, scores in found.items():
+        seeds = set.intersection(*map(set, scores.values()))
+        if len(scores) == len(COMPARED) and seeds:
+            means[key] = {m: mean(scores[m][seed] for seed in seeds) for m in COMPARED}
+    return means
+
+
+def regimes() -> str:
+    """Mean score over the data sets in every regime."""
+    scores = regime_scores()
+    rows = []
+    for regime in dict.fromkeys(key[0] for key in scores):
+        own = [found for key, found in scores.items() if key[0] == regime]
+        means = [mean(found[m] for found in own) for m in COMPARED]
+        best = max(means)
+        shown = (f"**{value:.3f}**" if value == best else f"{value:.3f}" for value in means)
+        rows.append([regime, str(len(own)), *shown])
+    names = (f"`{m}`" if m.startswith("ISR") else m for m in COMPARED)
+    return markdown(["regime", "data sets", *names], rows)
+
+
 def environments() -> str:
     """How often an algorithm needs exactly as many environments as its bound."""
     found = read("theory/results.csv")
@@ -253,6 +289,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "anticausal": anticausal,
     "below-the-bound": below_the_bound,
     "demo": demo,
+    "regimes": regimes,
     "environments": environments,
     "excess": excess,
     "few": few_environments,

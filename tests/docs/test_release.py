@@ -10,7 +10,7 @@ import isrlearn
 
 ROOT = Path(__file__).parents[2]
 # Extras that only this project's own tools need.
-TOOLS = {"dev", "docs", "recipes", "release"}
+TOOLS = {"dev", "docs", "recipes", "release", "networks"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
