@@ -46,7 +46,7 @@ def demo() -> str:
 #: Methods of the regimes that summaries compare, first ours.
 COMPARED = (
     *("ISRClassifierCV()", "ISRClassifier()", "class-balanced", "group-balanced", "DFR", "CRM"),
-    *("LEACE", "LEACE within classes"),
+    *("LEACE", "LEACE within classes", "anchor"),
 )
 
 
