@@ -497,7 +497,9 @@ def load_model(path: Path, rng: Rng) -> str:
     estimator = isrlearn.load(path)
     if isinstance(estimator, Pipeline):
         columns = getattr(estimator[0], "feature_names_in_", range(estimator[0].n_features_in_))
-        row = {name: np.array([None, "b"]) for name in columns}
+        row: Any = {name: np.array([None, "b"]) for name in columns}
+        if not isinstance(estimator[0], TablePreparer):  # a scaler takes arrays alone
+            row = np.zeros((2, len(columns)))
         with contextlib.suppress(ValueError):  # "b" is not a number
             estimator.predict(row)
     return "same" if affine(estimator) == original() else "other"
