@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -128,7 +130,7 @@ def outcomes(
     others = set(multiprocessing.active_children())
     # Spawned, not forked: BLAS threads do not survive a fork, and a forked worker would inherit
     # the lock on the record file and keep it if this process were killed.
-    pool = ProcessPoolExecutor(n_jobs, multiprocessing.get_context("spawn"), _ignore_interrupts)
+    pool = ProcessPoolExecutor(n_jobs, multiprocessing.get_context("spawn"), _serve_parent)
     try:
         for done in as_completed([pool.submit(_outcomes, work, task) for task in tasks]):
             yield from done.result()
@@ -143,9 +145,11 @@ def outcomes(
         pool.shutdown(cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent, which ends the workers."""
+def _serve_parent() -> None:
+    """Leave Ctrl-C to the parent, which ends the workers, and end if it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent: Any = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 def _outcomes(work: Callable[[Task], Iterable[Outcome]], task: Task) -> list[Outcome]:
