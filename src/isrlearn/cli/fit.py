@@ -119,13 +119,13 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
 
     Example: isr fit train.csv --label y --environment hospital --out model.isr --report report.html
     """
+    import numpy as np
+
     from isrlearn.cli.models import report_on
     from isrlearn.io import read_table, save
     from isrlearn.io.errors import optional
 
     _check_usage()
-    if given["search"] is None:
-        given["search"] = given["engine"] == "memory"
     if report is not None:
         optional("jinja2", "a report", "report")  # now, before the work is done
     names, rest = ({role: given.pop(role) for role in roles} for roles in tables.ROLES)
@@ -135,6 +135,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     with working(f"Reading {table}"):
         train = read_table(table, **names, **rest, task=task, stream=in_parts, prepare=prepare)
         columns = None if train.preparation is None else train.preparation.describe()
+    if given["search"] is None:  # a search copies rows, which must be in memory
+        given["search"] = type(train.X) is np.ndarray
     show_columns(train)
     if train.preparation is not None and train.preparation.plain_ and how["impute"] is None:
         train = replace(train, preparation=None)  # the names of the columns are enough
