@@ -48,7 +48,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
     head : str, estimator, (coef, intercept) or list, default="logistic"
         Estimators and pairs are tried once, without C.
     weights : str, dict, None or list, default="auto"
-        How the head treats classes and environments; "auto" compares classes inside environments.
+        How the head treats classes and environments; "auto" compares classes inside environments
+        and, if `scale` has 1, also tries a group-balanced logistic regression without removal.
     threshold : {"auto", "worst-group", None}, default="auto"
         "worst-group" adds to the intercepts what makes the worst group of the held-out rows do
         best: the smallest change within half a standard error of the best. "auto" does so if
@@ -63,8 +64,9 @@ class ISRClassifierCV(ClassifierMixin, Search):
         lower score counts; if no cell can be spared, only settings that remove everything found
         and give classes equal weight are compared. Groups of a few rows are shrunk to the accuracy
         of their class, and to remove what a test finds with C = 0.1 is the choice unless another
-        one is better by one standard error. Ties go to the setting that removes least, then to
-        the one that weights rows least, then to the smallest C, then to the first.
+        one is better by one and a half standard errors, and always where most environments are
+        unknown. Ties go to the setting that removes least, then to the one that weights rows
+        least, then to the smallest C, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".

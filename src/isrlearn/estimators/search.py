@@ -110,8 +110,11 @@ class Search(check.SparseInput, BaseEstimator):
         compared: Any = None
         margin, unseen = 0.0, None
         if by_group:
-            compared, error = rules.shrunk_worst(sums, size, len(sample.cells.classes))
-            margin = rules.MARGIN * error[compared.argmax()]
+            K = len(sample.cells.classes)
+            compared, error = rules.shrunk_worst(sums, size, K)
+            # Where most environments are unknown, groups are: nothing is chosen by them.
+            unknown = size[-K - 1 : -1].sum() > size[-1] / 2
+            margin = np.inf if unknown else rules.MARGIN * error[compared.argmax()]
         if folds:
             left_out = [(sample.rows(train), _named(sample, test)) for train, test in folds]
             sums, size = self._sums(left_out, settings)
@@ -164,6 +167,11 @@ class Search(check.SparseInput, BaseEstimator):
             for head in heads:
                 penalty = {self._penalty: penalties} if isinstance(head, str) else {}
                 points += ParameterGrid(grid | {"head": [head]} | penalty)
+        if isinstance(self.weights, str) and self.weights == "auto":
+            # Group-balanced regression, without removal, is what the others must beat.
+            plain = [p for p in points if p["scale"] == 1 and p["head"] == "logistic"]
+            first = plain[0]["n_spurious"] if plain else None
+            points += [p | {"weights": "group"} for p in plain if p["n_spurious"] == first]
         return points
 
     def _most(self, sample: Sample, method: str) -> int:

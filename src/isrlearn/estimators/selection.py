@@ -17,7 +17,7 @@ SELECTIONS = ("worst-group", "average", "leave-one-environment-out")
 
 #: Rows with the accuracy of its class that a group is shrunk by, standard errors by which another
 #: setting must be better than the reference, and the reference's C.
-_SHRINKAGE, MARGIN, _REFERENCE_C = 5.0, 1.0, 0.1
+_SHRINKAGE, MARGIN, _REFERENCE_C = 5.0, 1.5, 0.1
 #: Numbers of spurious dimensions tried besides the tested one, as far as environments allow.
 _COUNTS = (1, 2, 4, 8)
 

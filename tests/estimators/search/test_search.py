@@ -229,6 +229,40 @@ def test_points_are_all_combinations_with_the_penalty_where_it_matters(data):
     assert {"C" in p for p in points if p["head"] is head} == {False}
 
 
+def test_group_balanced_regression_is_tried_by_default(data):
+    points = (
+        ISRClassifierCV(n_spurious=[1, 2], C=[0.1, 1.0], cv=2)
+        .fit(data.X, data.y, data.environments)
+        .cv_results_["params"]
+    )
+    weighted = [p for p in points if p["weights"] == "group"]
+    assert [(p["scale"], p["n_spurious"], p["C"]) for p in weighted] == [(1, 1, 0.1), (1, 1, 1.0)]
+    assert len(points) == 2 * 3 * 2 + 2
+
+
+def test_a_removal_that_takes_the_signal_is_not_chosen():
+    # The environment moves what tells the classes apart, by less than they differ.
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(2, size=900), rng.integers(3, size=900)
+    X = rng.normal(size=(900, 4))
+    X[:, 0] += 4.0 * y + 0.7 * e
+    search = ISRClassifierCV().fit(X, y, e)
+    assert search.best_params_["scale"] > 0
+    assert search.best_score_ > 0.8
+
+
+@pytest.mark.parametrize(("share", "first"), [(0.2, True), (0.8, False)])
+def test_where_most_environments_are_unknown_the_reference_is_kept(share, first):
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(2, size=900), rng.integers(3, size=900).astype(float)
+    X = rng.normal(size=(900, 4))
+    X[:, 0] += 4.0 * y + 0.7 * e
+    e[rng.random(900) > share] = np.nan
+    search = ISRClassifierCV().fit(X, y, e)
+    chosen = search.best_params_
+    assert ((chosen["n_spurious"], chosen["scale"], chosen["C"]) == ("auto", 0, 0.1)) == first
+
+
 def test_candidates():
     head = (np.ones((1, 2)), np.zeros(1))
     assert candidates("head", head) == [head]
