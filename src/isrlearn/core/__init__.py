@@ -2,7 +2,7 @@
 
 from isrlearn.core.heads import lda_head, ridge_head
 from isrlearn.core.methods import METHODS, Method, covariance_subspace, joint_subspace
-from isrlearn.core.moments import Moments
+from isrlearn.core.moments import Moments, given_target
 from isrlearn.core.rank import RankTest, covariance_rank, mean_rank
 from isrlearn.core.subspace import (
     Eraser,
@@ -12,7 +12,6 @@ from isrlearn.core.subspace import (
     principal_angles,
     regression_subspace,
 )
-from isrlearn.core.target import given_target
 from isrlearn.core.whiten import (
     Coordinates,
     Whitening,

@@ -17,7 +17,7 @@ from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.estimators.regressor import ISRRegressor
 from isrlearn.estimators.search import Search, Split
-from isrlearn.estimators.threshold import worst_group_shift
+from isrlearn.estimators.selection import worst_group_shift
 
 
 def _best_has(name: str) -> Any:
@@ -189,7 +189,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
         self, splits: Sequence[Split], settings: Settings, *, reliable: bool
     ) -> None:
         """Add to the intercepts of the best estimator what the worst group gains by."""
-        self.threshold_ = np.zeros(len(self.intercept_))
+        best = self.best_estimator_
+        self.threshold_ = np.zeros(len(best.intercept_))
         names = splits[0][1].cells.classes
         whole = all(np.array_equal(train.cells.classes, names) for train, _ in splits)
         if self.threshold is None or not whole or (self.threshold == "auto" and not reliable):
@@ -201,7 +202,6 @@ class ISRClassifierCV(ClassifierMixin, Search):
             parts.append(held_out.cells)
         k, e = (np.concatenate([getattr(cells, name) for cells in parts]) for name in "ke")
         self.threshold_ = worst_group_shift(np.vstack(scores), replace(parts[0], k=k, e=e))
-        best = self.best_estimator_
         best.intercept_ = best.intercept_ + self.threshold_
 
 

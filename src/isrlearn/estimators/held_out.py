@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn.core.heads import ridge_head
-from isrlearn.core.moments import NO_CELL_SCATTERS, Moments
+from isrlearn.core.moments import NO_CELL_SCATTERS, Moments, given_target
 from isrlearn.core.subspace import Eraser, Subspace, regression_subspace
-from isrlearn.core.target import given_target
 from isrlearn.core.whiten import head_coordinates
 from isrlearn.estimators.heads import cell_weights
 

@@ -15,10 +15,9 @@ from sklearn.base import is_classifier, is_regressor
 
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS, Method
-from isrlearn.core.moments import Moments
+from isrlearn.core.moments import Moments, given_target
 from isrlearn.core.rank import RankTest, covariance_rank, smallest_cell
 from isrlearn.core.subspace import Eraser, Subspace, last_compared
-from isrlearn.core.target import given_target
 from isrlearn.core.whiten import (
     ROWS_PER_FEATURE,
     head_coordinates,

@@ -8,8 +8,7 @@ import pytest
 from isrlearn import ISRClassifier, ISRClassifierCV
 from isrlearn.core.labels import Cells
 from isrlearn.estimators.folds import empty_cells
-from isrlearn.estimators.selection import best_of, reference, shrunk_worst
-from isrlearn.estimators.threshold import worst_group_shift
+from isrlearn.estimators.selection import best_of, reference, shrunk_worst, worst_group_shift
 from isrlearn.metrics import worst_group_accuracy
 
 
