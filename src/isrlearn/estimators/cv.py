@@ -49,7 +49,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
         Estimators and pairs are tried once, without C.
     weights : str, dict, None or list, default="auto"
         How the head treats classes and environments; "auto" compares classes inside environments
-        and, if `scale` has 1, also tries a group-balanced logistic regression without removal.
+        and, if `scale` has 1 and the variant is "pooled", also tries a group-balanced logistic
+        regression without removal.
     threshold : {"auto", "worst-group", None}, default="auto"
         "worst-group" adds to the intercepts what makes the worst group of the held-out rows do
         best: the smallest change within half a standard error of the best. "auto" does so if

@@ -167,11 +167,11 @@ class Search(check.SparseInput, BaseEstimator):
             for head in heads:
                 penalty = {self._penalty: penalties} if isinstance(head, str) else {}
                 points += ParameterGrid(grid | {"head": [head]} | penalty)
-        if isinstance(self.weights, str) and self.weights == "auto":
+        if self.variant == "pooled" and isinstance(self.weights, str) and self.weights == "auto":
             # Group-balanced regression, without removal, is what the others must beat.
-            plain = [p for p in points if p["scale"] == 1 and p["head"] == "logistic"]
-            first = plain[0]["n_spurious"] if plain else None
-            points += [p | {"weights": "group"} for p in plain if p["n_spurious"] == first]
+            plain = [p | {"weights": "group"} for p in points if p["scale"] == 1]
+            plain = [p for p in plain if p["head"] == "logistic"]
+            points += [p for p in plain if p == plain[0] | {"C": p["C"]}]
         return points
 
     def _most(self, sample: Sample, method: str) -> int:
