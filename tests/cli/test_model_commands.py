@@ -215,6 +215,8 @@ def test_choices_are_the_library_s():
 def test_what_became_of_the_directions(well, folder, tmp_path, scale, text):
     fit = ("fit", folder / "train.csv", *COLUMNS, "--out", tmp_path / "m.isr")
     assert text in well(*fit, "--n-spurious", "1", "--scale", scale)
+    fate = {"0": "removed", "0.25": "scaled to 25%", "1": "left unchanged"}[scale]
+    assert f"directions {fate} " in well("inspect", tmp_path / "m.isr")
 
 
 def test_settings_are_chosen_by_the_worst_group(well, folder, tmp_path):

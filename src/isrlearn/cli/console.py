@@ -152,6 +152,11 @@ def share_table(shares: Any) -> list[RenderableType]:
     return [table(title, ["column", *kinds.values()], rows)] if rows else []
 
 
+def fate(scale: float) -> str:
+    """What a scale does to the directions found."""
+    return {0: "removed", 1: "left unchanged"}.get(scale, f"scaled to {100 * scale:g}%")
+
+
 def say(text: str) -> None:
     """Write a line to standard error, unless it is closed."""
     with suppress(OSError):

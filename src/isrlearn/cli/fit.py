@@ -16,6 +16,7 @@ from isrlearn.cli import tables
 from isrlearn.cli.console import (
     Command,
     Result,
+    fate,
     groups,
     share_table,
     show_columns,
@@ -289,13 +290,12 @@ def _paragraphs(
     """What was removed, which settings were chosen, and the scores of every group."""
     test, scale = estimator.rank_test_, estimator.scale
     origin = "as requested" if test is None else f"tested at level {test.level:g}"
-    fate = {0: "removed", 1: "left unchanged"}.get(scale, f"scaled to {100 * scale:g}%")
-    n_found = estimator.n_spurious_
+    done, n_found = fate(scale), estimator.n_spurious_
     if getattr(estimator, "compared_", "") == "nothing" and test is not None and test.rank:
-        n_found, fate = test.rank, "kept: removing them does not clearly help in new environments"
+        n_found, done = test.rank, "kept: removing them does not clearly help in new environments"
     lines: list[RenderableType] = [
         f"{n_found} of {estimator.n_features_in_} directions shift between "
-        f"environments ({origin}) and were {fate}."
+        f"environments ({origin}) and were {done}."
     ]
     if search is not None:
         best = ", ".join(f"{k}={v}" for k, v in search.best_params_.items())

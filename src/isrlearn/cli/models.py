@@ -15,6 +15,7 @@ from isrlearn.cli.console import (
     Result,
     column_table,
     command_line,
+    fate,
     groups,
     share_table,
     working,
@@ -129,7 +130,7 @@ def inspect(model: Path) -> Result:
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     columns = record["metadata"].get("columns")
     facts = {
-        "directions removed": removed,
+        f"directions {fate(record['parameters'].get('scale', 0.0))}": removed,
         "features": ", ".join(names[:6]) + more,
         "settings": _listed(record["parameters"], "="),
         "columns": _listed(columns if isinstance(columns, dict) else {}, ": ") or "not stored",
