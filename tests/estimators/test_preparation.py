@@ -172,6 +172,15 @@ def test_rare_categories_are_zero_everywhere():
     assert preparer.columns_[0].why == "the 2 most frequent of 4 categories"
 
 
+@pytest.mark.parametrize("form", ["{} mmHg", "{}.5%", "1,{}", "$ {},25"])
+def test_numbers_written_as_text_are_pointed_out(form):
+    texts = np.array([form.format(100 + i % 60) for i in range(200)])
+    codes = np.array([f"P{i % 60:04}" for i in range(200)])
+    found = TablePreparer().fit({"x": texts, "code": codes, "z": np.arange(200) % 7}).columns_
+    assert found[0].why.endswith(f"; numbers written as text, such as {str(texts[0])!r}?")
+    assert "numbers" not in found[1].why
+
+
 def test_many_columns_of_different_counts_are_measurements():
     rng = np.random.default_rng(0)
     X = {f"gene{i}": rng.choice(np.arange(10_000, 99_999), 150, replace=False) for i in range(5)}
@@ -181,6 +190,8 @@ def test_many_columns_of_different_counts_are_measurements():
 def test_a_table_of_which_nothing_is_left_is_an_error(frame):
     with pytest.raises(ValueError, match="every column is left out"):
         TablePreparer().fit(frame[["patient_id", "unit"]])
+    with pytest.raises(ValueError, match="the table has no rows"):
+        TablePreparer().fit(frame[:0])
     twice = pd.DataFrame({"a": ["x", "y", "z"] * 20, "a=x": np.arange(60) % 7})
     with pytest.raises(ValueError, match="two columns would be named 'a=x'"):
         TablePreparer().fit(twice)

@@ -241,6 +241,10 @@ class TestErrors:
         text = message(write("table.csv"), label="y", features=["f0", "y"])
         assert "the label 'y' cannot be a feature" in text
 
+    def test_label_and_environment_are_two_columns(self, write):
+        text = message(write("table.csv"), label="y", environment="y")
+        assert "must be two columns; both are 'y'" in text
+
     def test_missing_labels(self, write, sample):
         y = sample.y.copy()
         y[3] = ""
@@ -273,9 +277,15 @@ class TestErrors:
 
     def test_text_that_is_not_utf8(self, tmp_path):
         (tmp_path / "t.csv").write_bytes("größe,b\n1,2\n".encode("latin-1"))
-        assert "cannot be read" in message(tmp_path / "t.csv")
+        text = message(tmp_path / "t.csv")
+        assert text.endswith("this is not text in UTF-8 (byte 3 is 0xf6); save it as UTF-8")
         (tmp_path / "t.csv").write_bytes("größe,b\n1,2\n".encode("utf-8-sig"))
         assert read_table(tmp_path / "t.csv").feature_names == ("größe", "b")
+
+    def test_no_line_of_names(self, tmp_path):
+        (tmp_path / "t.csv").write_text("1.5,2.5,yes\n3.5,1.5,no\n")
+        text = message(tmp_path / "t.csv", label="ill")
+        assert text.endswith("'yes'; is the line with the names of the columns missing?")
 
     def test_names_that_would_break_a_terminal(self, tmp_path):
         (tmp_path / "t.csv").write_text("\x1b[31mred,b\n1,\x1b[2J\n")

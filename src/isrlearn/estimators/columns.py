@@ -28,6 +28,8 @@ _DATE = re.compile(
     r"|\d\d?[ -][A-Za-z]{3,9}[ ,-]+\d{2,4}|[A-Za-z]{3,9} \d\d?,? \d{4})"
     r"([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm]| ?Z|[+-]\d\d:?\d\d)?)?"
 )
+#: A number with thousands separated, a comma before its decimals, a currency or a unit.
+_NUMBER = re.compile(r"[-+]?[$€£]? ?\d+(,\d{3})*([.,]\d+)? ?(%|[$€£]|[A-Za-zµ°/]{1,8})?")
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def free_text(present: NDArray) -> str:
     if sum(bool(_DATE.fullmatch(text)) for text in sample) >= 0.9 * len(sample):
         return "dates"
     if len(counts) > len(present) / 2 or sum(_frequent(counts).values()) < len(present) / 2:
-        return f"names, ids or free text: {len(counts):,} different values"
+        return f"names, ids or free text: {len(counts):,} different values{_as_text(sample)}"
     return ""
 
 
@@ -110,13 +112,20 @@ def _frequent(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(often[:_MOST_CATEGORIES]))
 
 
+def _as_text(different: list[str]) -> str:
+    """A remark if the values are numbers with a unit or with separators."""
+    numbers = sum(bool(_NUMBER.fullmatch(text)) for text in different)
+    many = len(different) > _FEWEST and numbers >= 0.9 * len(different)
+    return f"; numbers written as text, such as {shown_value(different[0])}?" if many else ""
+
+
 def categories_of(name: str, present: list[str], n_missing: int) -> Column:
     """The categories of a column, each of which becomes a column; one of two is enough."""
     counts = Counter(present)
     kept, marked = tuple(_frequent(counts)), n_missing > 0
     n, why = len(counts), f"{len(kept)} categories"
     if n > len(kept):
-        why = f"the {len(kept)} most frequent of {n:,} categories"
+        why = f"the {len(kept)} most frequent of {n:,} categories{_as_text(list(counts))}"
     elif n + marked == 2:
         zero = "a missing value" if marked else shown_value(kept[0])
         why, kept, marked = f"{zero} is 0, {shown_value(kept[-1])} is 1", kept[-1:], False

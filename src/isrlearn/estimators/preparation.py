@@ -137,6 +137,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 [f"{shown_value(c.name)} ({c.why})" for c in self.columns_], _MOST_SHOWN
             )
             n = len(next(iter(values.values())))
+            if n == 0:
+                raise ValueError("the table has no rows (n_samples=0)")
             raise ValueError(
                 f"every column is left out (n_samples={n}): {left_out}; include those to use"
             )

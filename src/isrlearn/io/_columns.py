@@ -17,6 +17,7 @@ from isrlearn.engine import row_blocks
 from isrlearn.estimators.columns import counts_rows
 from isrlearn.io._formats import Source
 from isrlearn.io.errors import PREPARE, TableError, listed, shown, suggestion
+from isrlearn.io.labels import is_float
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", flags=re.DOTALL)
 #: Largest magnitudes whose squares (and, in float64, fourth powers) can still be summed.
@@ -54,6 +55,8 @@ def required(source: Source, names: Sequence[str], role: str) -> list[str]:
     if missing:
         more = f" (and {len(missing) - 1} more of the {len(names)})" if len(missing) > 1 else ""
         hint = suggestion(missing[0], source.columns)
+        if any("." in name and is_float(name) for name in source.columns):
+            hint += "; is the line with the names of the columns missing?"
         raise TableError(f"there is no {role} column {shown(missing[0])}{more}{hint}")
     return list(names)
 

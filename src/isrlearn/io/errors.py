@@ -114,6 +114,9 @@ def reading(path: Path) -> Iterator[None]:
     except MemoryError as error:
         hint = "choose fewer features, or read a .npy, .parquet or .zarr file with stream=True"
         raise TableError(f"{path}: {error}; {hint}") from None
+    except UnicodeDecodeError as error:
+        at = f"byte {error.start + 1} is {error.object[error.start]:#04x}"
+        raise TableError(f"{path}: this is not text in UTF-8 ({at}); save it as UTF-8") from None
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         reason = "".join(c if c.isprintable() else "?" for c in reason)

@@ -157,6 +157,8 @@ def read_table(
         prepare = None  # an array holds numbers only
     roles = {"label": label, "environment": environment, "clusters": clusters}
     given = [*dict.fromkeys(name for name in roles.values() if name)]
+    if label and label == environment:
+        raise TableError(f"label and environment must be two columns; both are {shown(label)}")
     inside = [name for name in given if not name.endswith(".npy")]
     holder = source if labels is None else open_table(labels)
     if labels is None and inside and source.path.suffix.lower() in (".npy", ".zarr"):
