@@ -64,7 +64,16 @@ def test_fit_and_evaluate(tables, record, tmp_path):
     # The model names the column of the clusters.
     shown = record("evaluate", model, tables / "test.csv")["model"]["groups"]
     assert [group["low"] for group in shown] == [group.low for group in scores.groups]
-    record("evaluate", model, tables / "without.csv")
+
+
+@pytest.mark.filterwarnings("default:.*taken for independent")
+def test_a_table_without_the_clusters_is_named(tables, tmp_path, capsys):
+    model = str(tmp_path / "m.isr")
+    run(["fit", str(tables / "train.csv"), *ROLES, "--no-search", "--out", model])
+    for name, said in (("without", True), ("test", False)):
+        capsys.readouterr()
+        assert run(["evaluate", model, str(tables / f"{name}.csv")]) == 0
+        assert ("has no column 'who'" in capsys.readouterr().err) == said
 
 
 def test_diagnose(tables, record):

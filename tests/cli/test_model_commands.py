@@ -18,6 +18,7 @@ import pytest
 
 import isrlearn
 from isrlearn import ISRClassifier, compare_models
+from isrlearn.cli.app import run
 from isrlearn.cli.fit import fit
 from isrlearn.core.methods import METHODS
 from isrlearn.datasets import (
@@ -219,6 +220,13 @@ def test_what_became_of_the_directions(well, folder, tmp_path, scale, text):
     assert f"directions {fate} " in well("inspect", tmp_path / "m.isr")
 
 
+def test_rows_that_are_read_in_blocks_are_not_searched(folder, tmp_path, capsys):
+    out = str(tmp_path / "m.isr")
+    for name, said in (("train.npy", True), ("train.csv", False)):
+        assert run(["fit", str(folder / name), *COLUMNS, "--out", out, "--force"]) == 0
+        assert ("defaults, without a search" in capsys.readouterr().err) == said
+
+
 def test_settings_are_chosen_by_the_worst_group(well, folder, tmp_path):
     out = tmp_path / "m.isr"
     fit = ("fit", folder / "train.csv", *COLUMNS, "--out", out, "--C", "0.1", "--scale", "0")
@@ -301,7 +309,7 @@ def test_labels_in_files_of_their_own(well, mistake, folder, tmp_path):
         np.save(tmp_path / name, values)
     columns = ("--label", tmp_path / "y.npy", "--environment", tmp_path / "e.npy")
     out = tmp_path / "m.isr"
-    fit = ("fit", folder / "train.npy", *columns, "--out", out)
+    fit = ("fit", folder / "train.npy", *columns, "--no-search", "--out", out)
     well(*fit)
     # They belong to the training table: another one must name its own.
     assert "does not name the label column" in mistake("evaluate", out, folder / "test.npz")

@@ -18,6 +18,7 @@ from isrlearn.cli.console import (
     Result,
     fate,
     groups,
+    say,
     share_table,
     show_columns,
     show_notes,
@@ -138,6 +139,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         columns = None if train.preparation is None else train.preparation.describe()
     if given["search"] is None:  # a search copies rows, which must be in memory
         given["search"] = type(train.X) is np.ndarray
+        if not given["search"]:
+            say(f"Note: {table} is read in blocks: settings have their defaults, without a search.")
     show_columns(train)
     if train.preparation is not None and train.preparation.plain_ and how["impute"] is None:
         train = replace(train, preparation=None)  # the names of the columns are enough

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -268,8 +269,12 @@ def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     from isrlearn.io.tables import open_table
 
     known = stored(model, "columns")
-    if columns["clusters"] is None and known.get("clusters") in open_table(path).columns:
-        columns["clusters"] = known["clusters"]
+    clusters = known.get("clusters")
+    if columns["clusters"] is None and clusters in open_table(path).columns:
+        columns["clusters"] = clusters
+    elif columns["clusters"] is None and clusters is not None:
+        text = f"{path} has no column {clusters!r}: its rows are taken for independent"
+        warnings.warn(text, UserWarning, stacklevel=2)
     for role in ("label", "environment"):
         columns[role] = columns[role] or known.get(role)
         if not isinstance(columns[role], str):
