@@ -154,7 +154,9 @@ def share_table(shares: Any) -> list[RenderableType]:
 
 def fate(scale: float) -> str:
     """What a scale does to the directions found."""
-    return {0: "removed", 1: "left unchanged"}.get(scale, f"scaled to {100 * scale:g}%")
+    if scale in (0, 1):
+        return "left unchanged" if scale else "removed"
+    return f"scaled to {100 * scale:g}%"
 
 
 def say(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,7 +87,7 @@ class LogisticLoss:
     X: Any
     codes: NDArray
     weight: NDArray | None = None
-    coordinates: Callable[[NDArray], NDArray] | None = None
+    coordinates: Any = None
     groups: NDArray | None = None
     compared: NDArray | None = None
 
@@ -383,6 +383,10 @@ def _descend(
 
 def fit_intercept(loss: Any, coef: NDArray, total: float) -> NDArray[np.float64]:
     """Intercepts (1,) or (K,) that minimise a summed loss of these total weights, given coef."""
+    if isinstance(loss, LogisticLoss) and loss.coordinates is not None:  # scores are enough
+        coef, shift = loss.coordinates.fold(coef, np.zeros(len(coef)))
+        scores = [Z @ coef.T + shift for _, Z in _blocks(loss.X, len(coef), None)]
+        loss, coef = replace(loss, X=np.vstack(scores), coordinates=None), np.eye(len(coef))
     start = np.column_stack([coef, np.zeros(len(coef))])
     # Coefficients do not move; the curvature along an intercept is at most a quarter.
     free = np.append(np.zeros(coef.shape[1]), 2.0)
