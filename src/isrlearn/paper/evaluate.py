@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -43,20 +44,32 @@ def evaluate(experiment: str, keys: Sequence[CellKey]) -> Iterator[Record | Fail
         train = permute_spurious(splits.train, random_state=first.seed)
         return train, permute_spurious(splits.validation, random_state=first.seed)
 
-    for key in keys:
-        method = METHODS[key.method]
+    for name, found in groupby(keys, lambda key: key.method):
+        method, cells = METHODS[name], list(found)
         train, validation = permuted() if method.oracle else (splits.train, splits.validation)
         try:
-            estimator = method.estimator(panel, key.n_environments, key.optimizer, key.parameters)
-            _, seconds, warned = fitted(
-                estimator.fit, train.X, train.y, environments=train.environments
-            )
-            errors = environment_errors(estimator, splits.test)
-            held_out = float(np.mean(environment_errors(estimator, validation)))
-            value = float(np.mean(errors))
-            yield Record(key, value, held_out, errors, seconds, warned, _versions())
+            models = [
+                method.estimator(panel, key.n_environments, key.optimizer, key.parameters)
+                for key in cells
+            ]
+            fits = _fits(models, (train.X, train.y, train.environments))
+            for key, (model, seconds, warned) in zip(cells, fits, strict=True):
+                errors = environment_errors(model, splits.test)
+                held_out = float(np.mean(environment_errors(model, validation)))
+                value = float(np.mean(errors))
+                yield Record(key, value, held_out, errors, seconds, warned, _versions())
         except Exception as error:
-            yield Failure.of(key, error)
+            yield from (Failure.of(key, error) for key in cells)
+
+
+def _fits(models: Sequence[Any], data: tuple[Any, ...]) -> Iterator[tuple[Any, float, list[str]]]:
+    """Fitted models with seconds and warnings; trials of the published steps are fitted at once."""
+    first, n = models[0], len(models)
+    if n > 1 and getattr(first, "optimizer", "") == "published":
+        _, seconds, warned = fitted(first.fit_together, models, *data)
+        yield from ((model, seconds / n, warned) for model in models)
+    else:
+        yield from (fitted(model.fit, *data) for model in models)
 
 
 def environment_errors(estimator: Any, data: EnvironmentData) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -62,25 +63,36 @@ class PublishedISR(BaseEstimator):
 
     def fit(self, X: NDArray, y: NDArray, environments: NDArray) -> Self:
         """Find the subspace, and fit the head on the rest."""
-        method, d = METHODS[self.method], X.shape[1]
-        target = None if method.uses_classes else y
-        if method.uses_classes:
-            self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.optimizer == "published":
+            self.fit_together([self], X, y, environments)
         else:
-            codes = np.zeros(len(y), dtype=int)
-        moments = cell_moments(X, codes, environments, targets=target)
-        found = method.find(moments.columns(d), self.n_spurious, variant=self.variant)
-        head = self._adam if self.optimizer == "published" else self._converged
-        self.coef_, self.intercept_ = head(X, codes if target is None else y, moments, found)
+            self.coef_, self.intercept_ = self._converged(X, y, *self._found(X, y, environments))
         return self
 
-    def _adam(self, X: NDArray, y: NDArray, moments: Moments, found: Subspace) -> tuple[Any, Any]:
+    @staticmethod
+    def fit_together(models: Sequence[Any], X: NDArray, y: NDArray, environments: NDArray) -> None:
+        """Fit models that differ in the settings of Adam only: one subspace, heads side by side."""
+        _, found = models[0]._found(X, y, environments)
         span = linalg.null_space(found.basis.T) if found.rank else np.eye(X.shape[1])
-        task = "classification" if hasattr(self, "classes_") else "regression"
+        task = "classification" if METHODS[models[0].method].uses_classes else "regression"
         names = ("learning_rate", "weight_decay", "random_state")
-        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
-        head = make_baseline("ERM", task=task, optimizer="published", **settings).fit(X @ span, y)
-        return head.coef_ @ span.T, head.intercept_
+        settings = [{name: getattr(model, name) for name in names} for model in models]
+        heads: Any = [make_baseline("ERM", task=task, optimizer="published", **s) for s in settings]
+        heads[0].fit_together(heads, X @ span, y, environments)
+        for model, head in zip(models, heads, strict=True):
+            model.coef_, model.intercept_ = head.coef_ @ span.T, head.intercept_
+            if task == "classification":
+                model.classes_ = head.classes_
+
+    def _found(self, X: NDArray, y: NDArray, environments: NDArray) -> tuple[Moments, Subspace]:
+        """Moments of the data, and the spurious subspace."""
+        method = METHODS[self.method]
+        codes, target = np.zeros(len(y), dtype=int), None if method.uses_classes else y
+        if method.uses_classes:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+        moments = cell_moments(X, codes, environments, targets=target)
+        features = moments.columns(X.shape[1])
+        return moments, method.find(features, self.n_spurious, variant=self.variant)
 
     def _converged(
         self, X: NDArray, y: NDArray, moments: Moments, found: Subspace
@@ -90,7 +102,8 @@ class PublishedISR(BaseEstimator):
         if not hasattr(self, "classes_"):
             return ridge_head(moments, coordinates)
         shared: dict[str, Any] = {"coordinates": coordinates, "scatter": moments.total[2]}
-        head = fit_logistic(X, y, n_classes=len(self.classes_), **shared)
+        codes = np.searchsorted(self.classes_, y)
+        head = fit_logistic(X, codes, n_classes=len(self.classes_), **shared)
         return coordinates.fold(head.coef, head.intercept[:, 0])
 
     def predict(self, X: NDArray) -> NDArray:

@@ -16,9 +16,10 @@ from isrlearn.paper.baselines import (
     published_trials,
     search_space,
 )
-from isrlearn.paper.baselines.invariance import masked_gradient
+from isrlearn.paper.baselines.erm import Minimizer
+from isrlearn.paper.baselines.invariance import _IRMv1, masked_gradient
 from isrlearn.paper.baselines.solve import adam, initial_weights
-from isrlearn.paper.datasets import make_linear_unit_test
+from isrlearn.paper.datasets import make_linear_unit_test, make_multiclass_unit_test
 
 ALGORITHMS = [
     "ERM", "Oracle", "IRMv1", "IGA", "ANDMask", "Reweighted", "GroupDRO", "VREx", "IBERM", "IBIRM",
@@ -75,6 +76,34 @@ def test_regression_from_moments_takes_the_steps_of_samples():
     ).fit(X, y)
     np.testing.assert_allclose(model.coef_, by_samples[:-1, 0], rtol=1e-8)
     assert model.intercept_ == pytest.approx(by_samples[-1, 0], rel=1e-8)
+
+
+@pytest.mark.parametrize("data", ["1s", "3s", "three classes"])
+@pytest.mark.parametrize("algorithm", ["ERM", "IRMv1", "IGA", "IBIRM"])
+def test_trials_side_by_side_take_the_steps_of_single_ones(algorithm, data):
+    if data == "three classes":
+        train = make_multiclass_unit_test(n_classes=3, n_samples=500, random_state=0).train
+    else:
+        train = make_linear_unit_test(data, n_samples=3000, random_state=0).train
+    task = "regression" if data == "1s" else "classification"
+    how = {"task": task, "optimizer": "published", "max_iter": 60}
+    trials = published_trials(algorithm)[:4]
+    alone, together = ([make_baseline(algorithm, **how, **t) for t in trials] for _ in range(2))
+    together[0].fit_together(together, train.X, train.y, train.environments)
+    for one, other in zip(alone, together, strict=True):
+        one.fit(train.X, train.y, train.environments)
+        np.testing.assert_allclose(other.coef_, one.coef_, atol=2e-5)
+    assert np.abs(together[0].coef_ - together[1].coef_).max() > 0.01
+
+
+def test_irm_by_moments_takes_the_steps_of_samples(monkeypatch):
+    train = make_linear_unit_test("1s", n_samples=200, random_state=0).train
+    model = make_baseline("IRMv1", task="regression", optimizer="published", random_state=0)
+    model.set_params(max_iter=300, penalty=0.7)
+    by_moments = model.fit(train.X, train.y, train.environments).coef_
+    monkeypatch.setattr(_IRMv1, "_gradient", Minimizer._gradient)
+    by_samples = model.fit(train.X, train.y, train.environments).coef_
+    np.testing.assert_allclose(by_moments, by_samples, rtol=1e-9)
 
 
 def test_masked_gradient_by_hand():

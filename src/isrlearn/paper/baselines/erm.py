@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+from sklearn.base import clone
 
 from isrlearn.paper.baselines.linear import LinearBaseline, both_tasks, parameter
 from isrlearn.paper.baselines.objectives import MeanRisk, Objective, OutputVariance, SoftMaximum
-from isrlearn.paper.baselines.risks import Risk
+from isrlearn.paper.baselines.risks import LOGISTIC, Risk
 from isrlearn.paper.baselines.solve import Gradient, Problem, Shares, adam, converged
 
 
@@ -36,6 +38,9 @@ class Minimizer(LinearBaseline):
         "the mean risk has weight 1.",
     )
 
+    #: Whether the gradients of models of one output can be computed together, one column each.
+    _side_by_side: ClassVar[bool] = False
+
     @abstractmethod
     def _objective(self, shares: Shares) -> Objective:
         """What is minimised, given each environment's share of the weight."""
@@ -58,14 +63,41 @@ class Minimizer(LinearBaseline):
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
+        return self._steps(problem, problem.start(self.random_state)), self.max_iter
+
+    def _steps(self, problem: Problem, start: NDArray) -> NDArray[np.float64]:
+        """Weights that the published steps reach from some weights."""
         W = adam(
             self._gradient(*problem.risks(problem.precision)),
-            problem.start(self.random_state),
+            start,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             n_steps=self.max_iter,
         )
-        return W.astype(np.float64), self.max_iter
+        return W.astype(np.float64)
+
+    @staticmethod
+    def fit_together(models: Sequence[Any], X: Any, y: Any, environments: Any) -> None:
+        """Fit models that differ in numbers only, by the published steps.
+
+        Where they can be fitted side by side, one product with the samples serves all of them.
+        """
+        joint: Any = clone(models[0])
+        *_, problem = (model._problem(X, y, environments, None) for model in models)
+        n_outputs = problem.target.shape[1]
+        if not joint._side_by_side or (n_outputs > 1 and not joint._ignores_environments):
+            for model in models:
+                model.fit(X, y, environments)
+            return
+        start = np.hstack([problem.start(model.random_state) for model in models])
+        for f in fields(joint):
+            values = [getattr(model, f.name) for model in models]
+            if f.name != "random_state" and isinstance(values[0], float):
+                setattr(joint, f.name, np.repeat(values, n_outputs))
+        found = np.split(joint._steps(problem, start), len(models), axis=1)
+        for model, W in zip(models, found, strict=True):
+            model._store(W)
+            model.n_iter_ = model.max_iter
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,9 +115,23 @@ class _ERM(Minimizer):
         choices=("raise", "single"),
     )
     _ignores_environments = True
+    _side_by_side = True
 
     def _objective(self, shares: Shares) -> Objective:
         return Objective(((1.0, MeanRisk(tuple(shares))),))
+
+    def _gradient(self, risks: Sequence[Risk], shares: Shares) -> Gradient:
+        plain = len(self._objective(shares).terms) == 1
+        if not plain or any(r.loss is not LOGISTIC or np.ndim(r.weight) for r in risks):
+            return super()._gradient(risks, shares)
+        # The same in fewer passes: the sigmoid of z, minus 1/2, is half the tanh of z / 2.
+        halves, n = [risk.X / 2 for risk in risks], sum(len(risk.X) for risk in risks)
+        targets = np.add.reduce([risk.X.T @ risk.target for risk in risks])
+
+        def gradient(W: NDArray) -> NDArray:
+            return (np.add.reduce([X.T @ np.tanh(X @ W) for X in halves]) - targets) / n
+
+        return gradient
 
 
 ERMClassifier, ERMRegressor = both_tasks(_ERM)
@@ -104,6 +150,7 @@ class _IBERM(_ERM):
     """
 
     bottleneck: float = parameter(0.1, "float", "Weight of the variance of the outputs.")
+    _side_by_side = False
 
     def _objective(self, shares: Shares) -> Objective:
         every = tuple(shares)

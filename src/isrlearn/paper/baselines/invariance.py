@@ -19,7 +19,8 @@ from isrlearn.paper.baselines.objectives import (
     OutputVariance,
     RiskVariance,
 )
-from isrlearn.paper.baselines.solve import Problem, Shares
+from isrlearn.paper.baselines.risks import SQUARED, Risk
+from isrlearn.paper.baselines.solve import Gradient, Problem, Shares
 
 #: Fractions of a penalty that lead to the whole of it. The minimum without the penalty is easy to
 #: find; a search with the whole penalty from zero weights gets stuck near them.
@@ -65,6 +66,7 @@ class _IRMv1(_Penalized):
         "Weight of the penalty, from 0 (the mean risk alone) to just below 1.",
         high=_ALMOST_ONE,
     )
+    _side_by_side = True
 
     def _objective(self, shares: Shares) -> Objective:
         return self._penalized(1.0).scaled(1.0 - self.penalty)
@@ -72,6 +74,22 @@ class _IRMv1(_Penalized):
     def _penalized(self, fraction: float) -> Objective:
         odds = self.penalty / (1.0 - self.penalty)
         return Objective(((1.0, MeanRisk()), (fraction * odds, DummyGradient())))
+
+    def _gradient(self, risks: Sequence[Risk], shares: Shares) -> Gradient:
+        if risks[0].loss is not SQUARED or len(self._penalized(1.0).terms) > 2:
+            return super()._gradient(risks, shares)
+        # The same from second moments, of all environments at once.
+        A = 2 * np.stack([risk.X.T @ risk.X for risk in risks])
+        b = 2 * np.stack([risk.X.T @ risk.target for risk in risks])
+
+        def gradient(W: NDArray) -> NDArray:
+            AW = A @ W
+            g = AW - b  # (E, p, C): of the risks; their last rows are the derivatives by a shift
+            scale = (W * g).sum(axis=1, keepdims=True)
+            penalty = scale * (g + AW) + g[:, -1:] * A[:, -1, :, None]
+            return (1 - self.penalty) * g.mean(axis=0) + 2 * self.penalty * penalty.sum(axis=0)
+
+        return gradient
 
 
 IRMv1Classifier, IRMv1Regressor = both_tasks(_IRMv1)
@@ -92,6 +110,7 @@ class _IBIRM(_IRMv1):
         0.5, "float", "Weight of IRMv1's penalty, from 0 to just below 1.", high=_ALMOST_ONE
     )
     bottleneck: float = parameter(0.1, "float", "Weight of the variance of the outputs.")
+    _side_by_side = False
 
     def _penalized(self, fraction: float) -> Objective:
         weight = self.bottleneck / (1.0 - self.penalty)
@@ -120,6 +139,7 @@ class _IGA(_Penalized):
     """
 
     penalty: float = parameter(1000.0, "float", "Weight of the penalty.")
+    _side_by_side = True
 
     def _penalized(self, fraction: float) -> Objective:
         return Objective(((1.0, MeanRisk()), (fraction * self.penalty, GradientVariance())))

@@ -33,7 +33,7 @@ from isrlearn.validation import (
 )
 
 #: Rows in a block that fits in the cache.
-_BLOCK = 10_000
+_BLOCK = 4_000
 
 
 def parameter(

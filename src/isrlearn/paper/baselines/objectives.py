@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -47,12 +48,17 @@ class Objective:
 
     def gradient(self, points: Points) -> NDArray:
         """Its gradient with respect to the weights (p, C)."""
-        # Plain floats keep the precision of the output gradients.
-        parts = [(float(weight), term.gradients(points)) for weight, term in self.terms if weight]
-        totals = [
-            np.add.reduce([w * gradients[e] for w, gradients in parts]) for e in range(len(points))
+        dtype = points[0].z.dtype  # kept by weights, one or one per column, of the same precision
+        parts = [
+            (np.asarray(weight, dtype), term.gradients(points))
+            for weight, term in self.terms
+            if np.any(weight)
         ]
-        return np.add.reduce([p.backward(total) for p, total in zip(points, totals, strict=True)])
+        slopes = []
+        for e, point in enumerate(points):
+            total = reduce(np.add, [w * gradients[e] for w, gradients in parts])
+            slopes.append(point.backward(total))
+        return np.add.reduce(slopes)
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class DummyGradient:
 
     def value(self, points: Points) -> float:
         """The term at these points."""
-        return sum(a * a + b * b for a, b in (p.dummy for p in points))
+        return float(sum(np.sum(a * a + b * b) for a, b in (p.dummy for p in points)))
 
     def gradients(self, points: Points) -> list[NDArray]:
         """Its output gradient in each environment."""

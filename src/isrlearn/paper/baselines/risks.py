@@ -4,6 +4,8 @@ A risk, the mean loss in one environment, is evaluated at weights ``W`` (p, C) w
 the intercept. The resulting `Point` differentiates with respect to the outputs ``z = X W``;
 `Point.backward` carries such an *output gradient* (n, C) to the weights. An objective therefore
 adds up the output gradients of its terms and multiplies by X once.
+
+Several models can be evaluated at once, side by side: C columns of W for each.
 """
 
 from __future__ import annotations
@@ -54,10 +56,11 @@ def _cross_entropy(z: NDArray, target: NDArray) -> NDArray:
 
 
 def _cross_entropy_gradient(z: NDArray, target: NDArray) -> NDArray:
-    p = np.exp(z - z.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    p -= target
-    return p
+    p = z.reshape(len(z), -1, target.shape[1])
+    p = np.exp(p - p.max(axis=2, keepdims=True))
+    p /= p.sum(axis=2, keepdims=True)
+    p -= target[:, None]
+    return p.reshape(z.shape)
 
 
 def _cross_entropy_hessian(gradient: NDArray, target: NDArray, v: NDArray) -> NDArray:
@@ -118,6 +121,8 @@ class Point:
 
     def backward(self, output_gradient: NDArray) -> NDArray:
         """Gradient (p, C) with respect to the weights."""
+        if isinstance(self.of.weight, float):  # cheaper after the product
+            return self.of.X.T @ output_gradient * self.of.weight
         return self.of.X.T @ (self.of.weight * output_gradient)
 
     def hessian(self, U: NDArray) -> NDArray:
@@ -130,11 +135,14 @@ class Point:
         return float((self.of.weight * self.of.loss.value(self.z, self.of.target)[:, None]).sum())
 
     @cached_property
-    def dummy(self) -> tuple[float, float]:
+    def dummy(self) -> tuple[NDArray, NDArray]:
         """Derivatives of the risk of ``a z + b`` with respect to a and b, at a = 1, b = 0."""
-        return self._dot(self.z, self.gradient), float(self._mean(self.gradient).sum())
+        found = (self.of.weight * self.z * self.gradient).sum(axis=0), self._mean(self.gradient)
+        if self.of.loss is SOFTMAX:
+            return found[0].sum(), found[1].sum()
+        return found  # of each of the models side by side
 
-    def dummy_gradient(self, a: float, b: float) -> NDArray:
+    def dummy_gradient(self, a: NDArray, b: NDArray) -> NDArray:
         """Output gradient of a times the first of these derivatives plus b times the second."""
         line = self.z * a + self.ones * b
         return self.of.loss.hessian(self.gradient, self.of.target, line) + self.gradient * a
@@ -147,7 +155,7 @@ class Point:
     def spread(self, centre: NDArray) -> float:
         """Mean squared distance of the outputs from a centre (C,), averaged over the outputs."""
         away = self.z - self.ones * centre
-        return self._dot(away, away) / away.shape[1]
+        return float(np.vdot(self.of.weight * away, away)) / away.shape[1]
 
     def spread_gradient(self, centre: NDArray) -> NDArray:
         """Output gradient of `spread` with the centre held fixed."""
@@ -156,10 +164,6 @@ class Point:
     def _mean(self, v: NDArray) -> NDArray:
         """Weighted mean of v (n, C) over samples."""
         return self.ones[:, 0] @ (self.of.weight * v)
-
-    def _dot(self, u: NDArray, v: NDArray) -> float:
-        """Weighted mean over samples of the inner product of u and v."""
-        return float(np.vdot(self.of.weight * u, v))
 
 
 def environment_risks(

@@ -92,19 +92,20 @@ def adam(
     gradient: Gradient,
     start: NDArray,
     *,
-    learning_rate: float,
-    weight_decay: float,
+    learning_rate: float | NDArray,
+    weight_decay: float | NDArray,
     n_steps: int,
 ) -> NDArray:
     """Weights after full-batch Adam (decay rates 0.9 and 0.999), in the precision of ``start``.
 
-    The weight decay is an L2 penalty on all weights, the intercept included.
+    The weight decay is an L2 penalty on all weights, the intercept included. It and the rate are
+    numbers, or one number per column.
     """
     W = start.copy()
     first, second = np.zeros_like(W), np.zeros_like(W)
     for t in range(1, n_steps + 1):
         g = gradient(W).astype(W.dtype, copy=False)
-        if weight_decay:
+        if np.any(weight_decay):
             g = g + W * weight_decay
         first += (g - first) * 0.1
         second *= 0.999
