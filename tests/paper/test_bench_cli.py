@@ -61,7 +61,7 @@ def test_comparing_prints_a_verdict_and_draws_the_published_curves(tmp_path, cap
 
 
 def test_the_published_optimiser_runs_the_published_parameters(tmp_path, capsys):
-    arguments = ["--datasets", "3s'", "--environments", "2", "--seeds", "1", "--samples", "50"]
+    arguments = ["--datasets", "3s", "--environments", "2", "--seeds", "1", "--samples", "50"]
     command = ["bench", "linear-unit-tests", *arguments, "--optimizer", "published"]
     assert run([*command, "--methods", "andmask", "--out", str(tmp_path)]) == 0
     (record,) = read_records(tmp_path / "results.jsonl").values()

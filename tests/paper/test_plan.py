@@ -60,12 +60,12 @@ def test_a_trial_that_failed_on_one_seed_cannot_win():
 
 
 def test_published_cells_take_the_published_parameters_and_first_weights():
-    datasets, methods = ("2", "3s", "3s'"), ("erm", "irmv1", "iga", "andmask", "oracle")
+    datasets, methods = ("2", "3s"), ("erm", "irmv1", "iga", "andmask", "oracle")
     plan = Plan(LINEAR, datasets, methods, tuple(range(2, 11)), 1, optimizer="published")
     keys = plan.first_keys()
-    assert len(keys) == 3 * 5 * 9
+    assert len(keys) == 2 * 5 * 9
     for key in keys:
-        cell = published_results()[key.dataset.rstrip("'"), key.method, key.n_environments]
+        cell = published_results()[key.dataset, key.method, key.n_environments]
         assert key.parameters["learning_rate"] == cell.parameters["lr"]
         assert 1000 <= key.parameters["random_state"] < 1020
         estimator = METHODS[key.method].estimator(
@@ -74,8 +74,9 @@ def test_published_cells_take_the_published_parameters_and_first_weights():
         assert estimator.get_params().items() >= key.parameters.items()
 
 
-def test_where_nothing_is_published_the_published_trials_are_searched():
-    plan = Plan("regression", ("d_s=3",), ("irmv1",), (2,), 1, optimizer="published", n_trials=3)
+@pytest.mark.parametrize(("experiment", "dataset"), [("regression", "d_s=3"), (LINEAR, "3s'")])
+def test_where_nothing_is_published_the_published_trials_are_searched(experiment, dataset):
+    plan = Plan(experiment, (dataset,), ("irmv1",), (2,), 1, optimizer="published", n_trials=3)
     assert [k.parameters for k in plan.first_keys()] == published_trials("IRMv1")[:3]
 
 

@@ -63,8 +63,6 @@ def published_results() -> PublishedResults:
 def published_cell(dataset: str, method: str, n_environments: int) -> Published:
     """The published result whose hyper-parameters a cell is run with.
 
-    Example-3' and 3s' are not in the published suite; they use those of 3 and 3s.
-
     Raises
     ------
     ValueError
@@ -72,11 +70,11 @@ def published_cell(dataset: str, method: str, n_environments: int) -> Published:
 
     Examples
     --------
-    >>> sorted(published_cell("3s'", "irmv1", 4).parameters)
+    >>> sorted(published_cell("3s", "irmv1", 4).parameters)
     ['irm_lambda', 'lr', 'wd']
     """
     try:
-        return published_results()[dataset.rstrip("'"), method, n_environments]
+        return published_results()[dataset, method, n_environments]
     except KeyError:
         raise ValueError(
             f"nothing is published for {method!r} on {dataset!r} with {n_environments} "
