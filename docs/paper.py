@@ -1,13 +1,19 @@
 """Every algorithm, theorem, table, figure and remark of the paper, and what we have for it.
 
 `rows()` is the table of `benchmarks/paper.md`, which `tables.py` writes; results are read from the
-committed records, the paper's numbers from its tables as printed.
+committed records, the paper's numbers from its tables as printed. Run as a script, it draws the
+picture of that page.
 """
 
 from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
+
+from isrlearn.paper.figures import STYLES, drawn
+from isrlearn.paper.published import published_results
+from isrlearn.paper.tables import write_files
 
 RESULTS = Path(__file__).parent / "benchmarks"
 PRINTED = RESULTS.parents[1] / "src/isrlearn/paper/real/paper_tables.csv"
@@ -117,8 +123,8 @@ def rows() -> list[tuple[str, ...]]:
         ),
         (
             "IRMv1 (3.4)",
-            "`isr bench linear-unit-tests --seeds 5 --methods erm,irmv1,iga,andmask,oracle "
-            "--optimizer published --compare published`",
+            "`isr bench linear-unit-tests --seeds 5 --datasets 2,2s,3,3s "
+            "--methods erm,irmv1,iga,andmask,oracle --optimizer published --compare published`",
             "5 (paper 50)",
             "optimiser and settings as published; fewer seeds",
             "[agreement with the published means](linear-unit-tests-published/table.md)",
@@ -345,3 +351,76 @@ def rows() -> list[tuple[str, ...]]:
             'the same predictions on at least 99.9 % of rows, `variant="paper"`',
         ),
     ]
+
+
+#: Panels of the picture: title, data set, folder of the converged run, folders of the runs under
+#: the paper's optimiser.
+PANELS = (
+    *(
+        (f"Example-{name}", name, "linear-unit-tests", ("linear-unit-tests-published",))
+        for name in ("2s", "3s")
+    ),
+    *(
+        (f"regression, d_s = {d}", f"d_s={d}", "regression", ("regression-published",))
+        for d in (3, 5)
+    ),
+)
+SHOWN = {
+    "isr-mean": "ISR",
+    "isr-regression": "ISR",
+    "erm": "ERM",
+    "least-squares": "ERM",
+    "irmv1": "IRMv1",
+    "oracle": "oracle",
+}
+
+
+def curves(folder: str, dataset: str) -> dict[str, dict[int, float]]:
+    """Mean errors of the methods shown, by number of environments."""
+    found: dict[str, dict[int, float]] = {}
+    for row in read(RESULTS / folder / "summary.csv"):
+        if row["dataset"] == dataset and row["method"] in SHOWN:
+            found.setdefault(row["method"], {})[int(row["n_environments"])] = float(row["mean"])
+    return found
+
+
+def draw(figure: Any) -> None:
+    """The paper's curves, ours under its optimiser and ours converged, in one picture."""
+    looks = {
+        "the paper's": {"linestyle": "--", "markerfacecolor": "none", "linewidth": 0.9},
+        "ours, its optimiser": {"linewidth": 1.4},
+        "ours, converged": {"linestyle": ":", "linewidth": 1.4},
+    }
+    axes = figure.subplots(1, len(PANELS))
+    for axis, (title, dataset, converged, published) in zip(axes, PANELS, strict=True):
+        printed: dict[str, dict[int, float]] = {}
+        for (name, method, E), result in published_results().items():
+            if name == dataset and method in SHOWN:
+                printed.setdefault(method, {})[E] = result.mean
+        ours: dict[str, dict[int, float]] = {}
+        for folder in published:
+            ours |= curves(folder, dataset)
+        for label, found in zip(looks, (printed, ours, curves(converged, dataset)), strict=True):
+            for method, line in found.items():
+                colour, marker = STYLES[method]
+                look = {"color": colour, "marker": marker, "markersize": 4} | looks[label]
+                values = [max(value, 1e-7) for value in line.values()]
+                axis.plot(list(line), values, label=f"{SHOWN[method]}, {label}", **look)
+        axis.set(title=title, xlabel="Environments E")
+        if dataset.startswith("d_s"):
+            axis.set_yscale("log")
+        axis.grid(alpha=0.3, linewidth=0.5)
+    axes[0].set_ylabel("Test error")
+    axes[2].set_ylabel("Mean squared error")
+    entries = {}
+    for axis in axes:
+        handles, names = axis.get_legend_handles_labels()
+        entries |= dict(zip(names, handles, strict=True))
+    names = sorted(entries)
+    figure.legend(
+        [entries[n] for n in names], names, loc="outside lower center", ncols=4, frameon=False
+    )
+
+
+if __name__ == "__main__":
+    write_files(RESULTS / "paper", drawn((13.5, 4.4), draw))
