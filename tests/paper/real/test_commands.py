@@ -188,7 +188,13 @@ def test_image_experiments_run(name, options, method, tmp_path):
     rows = tuple(REAL[name].trained_with)
     result = run_real(RealPlan(name, 1, rows, ("original", method), options), tmp_path)
     assert not result.failures
-    assert len(result.records) == len(rows) * 2 * len(REAL[name].scores)
+    # Of the oracle, which comes last, only its own head is shown.
+    assert len(result.records) == (len(rows) * 2 - 1) * len(REAL[name].scores)
+    assert {r.key.method for r in result.records if r.key.optimizer == "oracle"} == {"original"}
+    table = result.tables()[0].rows
+    assert table[-1][0] == "Oracle"
+    assert [bool(cell) for cell in table[-1][1:3]] == [True, True]
+    assert not any(table[-1][3:])
 
 
 def test_failures_are_told_and_tried_again(tmp_path, capsys):

@@ -23,6 +23,10 @@ def test_every_row_of_the_paper_is_found(name):
     if not experiment.table:
         return
     for label in experiment.trained_with.values():
+        if label == "Oracle":
+            of = (experiment.table, experiment.dataset, label)
+            assert paper_score(*of, experiment.scores[0], label) is not None
+            continue
         for score in experiment.scores:
             for method in experiment.main:
                 called = experiment.labels.get(method, METHODS[method].label)

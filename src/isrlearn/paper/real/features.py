@@ -53,6 +53,13 @@ def mapped(splits: Splits, change: Callable[[NDArray], NDArray]) -> Splits:
     return Splits(*(replace(part, X=change(part.X)) for part in parts))
 
 
+def as_oracle(splits: Splits, trained_with: str) -> tuple[Splits, str]:
+    """Splits and objective of a network; the oracle is trained by ERM on the test split."""
+    if trained_with != "oracle":
+        return splits, trained_with
+    return replace(splits, train=splits.test), "erm"
+
+
 def cached_features(
     make: Callable[[], TrainedFeatures], folder: Path, name: str, options: Mapping[str, Any]
 ) -> TrainedFeatures:

@@ -17,6 +17,7 @@ from isrlearn.paper.real.features import TrainedFeatures, cached_features
 from isrlearn.paper.real.folders import HEADS
 from isrlearn.paper.real.methods import METHODS
 from isrlearn.paper.real.tables import (
+    ORACLE,
     SCORES,
     CellScore,
     Experiment,
@@ -93,7 +94,7 @@ class RealPlan:
             CellKey(self.experiment, m, 0, seed, t, {}, {**run, "score": score})
             for seed, run in enumerate(runs, start=self.of.first_seed)
             for t in self.rows
-            for m in (self.methods or self.of.methods)
+            for m in (self.methods or self.of.methods)[: 1 if t in ORACLE else None]
             for score in self.of.scores
         ]
 

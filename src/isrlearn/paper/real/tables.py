@@ -100,6 +100,10 @@ SCORES: Mapping[str, TableScore] = {
 }
 
 
+#: The row of networks that are trained on the test split, without further methods.
+ORACLE = {"oracle": "Oracle"}
+
+
 class PaperScore(NamedTuple):
     """A printed mean and its standard deviation over seeds; NaN where none is printed."""
 
@@ -184,7 +188,8 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
                 row.append("" if cell is None else _shown(score, cell.mean, cell.std))
                 for column in _beside(experiment, m):
                     if column == "paper":
-                        cell_of = (experiment.table, experiment.dataset, label, name, labels[m])
+                        column = label if trained_with in ORACLE and m == methods[0] else labels[m]
+                        cell_of = (experiment.table, experiment.dataset, label, name, column)
                         printed = paper_score(*cell_of)
                         row.append("" if printed is None else _shown(score, *printed, factor=1.0))
                     else:
