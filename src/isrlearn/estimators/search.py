@@ -108,12 +108,12 @@ class Search(check.SparseInput, BaseEstimator):
         sums, size = sums.sum(axis=1), size.sum(axis=0)
         pooled = self._score(rules.group_scores(sums, size))
         compared: Any = None
-        margin, unseen = 0.0, None
+        margin, unseen, unknown = 0.0, None, False
         if by_group:
             K = len(sample.cells.classes)
             compared, error = rules.shrunk_worst(sums, size, K)
             # Where most environments are unknown, groups are: nothing is chosen by them.
-            unknown = size[-K - 1 : -1].sum() > size[-1] / 2
+            unknown = bool(size[-K - 1 : -1].sum() > size[-1] / 2)
             margin = np.inf if unknown else rules.MARGIN * error[compared.argmax()]
         if folds:
             left_out = [(sample.rows(train), _named(sample, test)) for train, test in folds]
@@ -123,7 +123,7 @@ class Search(check.SparseInput, BaseEstimator):
         self.cv_results_ = rules.results_of(points, scores, pooled, self.selection_, compared)
         self.cv_results_ |= {} if unseen is None else {"unseen_cells": unseen}
         efforts = [rules.effort(point, self._penalty) for point in points]
-        first = rules.reference(points, self._penalty)
+        first = rules.reference(points, self._penalty, default=unknown)
         scored = self.cv_results_["selection_score"]
         self.best_index_ = rules.best_of(scored, efforts, margin, first)
         if self._target == "numbers":

@@ -100,10 +100,11 @@ def effort(point: dict, penalty: str) -> tuple:
     return (removed if dimensions else 0.0, dimensions, weighted, freedom)
 
 
-def reference(points: Sequence[dict], penalty: str) -> int:
+def reference(points: Sequence[dict], penalty: str, *, default: bool = False) -> int:
     """Position of the setting that others must beat clearly.
 
-    It removes all that a test finds, compares classes inside environments, and has C = 0.1.
+    It removes all that a test finds, compares classes inside environments, and has C = 0.1, or
+    with `default` that of `ISRClassifier`.
 
     Examples
     --------
@@ -111,13 +112,14 @@ def reference(points: Sequence[dict], penalty: str) -> int:
     >>> points[reference(points, "C")]
     {'scale': 0.0, 'weights': 'within'}
     """
+    usual = 1.0 if default else _REFERENCE_C
 
     def distance(i: int) -> tuple:
         point = points[i]
         tested = isinstance(point.get("n_spurious", "auto"), str)
-        weights, strength = point.get("weights"), float(point.get(penalty, _REFERENCE_C))
+        weights, strength = point.get("weights"), float(point.get(penalty, usual))
         within = isinstance(weights, str) and weights in ("auto", "within")
-        apart = abs(np.log(max(strength, np.finfo(float).tiny) / _REFERENCE_C))
+        apart = abs(np.log(max(strength, np.finfo(float).tiny) / usual))
         return (not is_cautious(point), not tested, not within, apart)
 
     return min(range(len(points)), key=distance)
