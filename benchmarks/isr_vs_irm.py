@@ -10,8 +10,6 @@ times of IRMv1 and of ISR in the same repetition.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import platform
 import statistics
 import time
@@ -27,7 +25,7 @@ from isrlearn.datasets import Splits
 from isrlearn.paper.baselines import IRMv1Classifier
 from isrlearn.paper.datasets import make_linear_unit_test
 from isrlearn.paper.isr import PublishedISR
-from isrlearn.paper.tables import Table, markdown, write_files
+from isrlearn.paper.tables import Table, csv_text, markdown, write_files
 
 N_SPURIOUS = 5
 REFERENCE = "IRMv1, 10,000 steps of Adam"
@@ -100,10 +98,6 @@ def main() -> None:
     options = parser.parse_args()
     with threadpool_limits(limits=1):
         rows = measured(options.environments, options.repeats, options.samples)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     notes = [
         "Made by `python benchmarks/isr_vs_irm.py`.",
         f"Medians of {options.repeats} repetitions, {options.samples:,} samples per environment, "
@@ -113,7 +107,7 @@ def main() -> None:
         "what was fitted, and are compared with chosen penalties in the linear unit tests.",
     ]
     page = markdown("A fit of ISR against 10,000 steps of IRMv1", notes, [table(rows)])
-    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
+    write_files(options.out, {"results.csv": csv_text(list(rows[0]), rows), "table.md": page})
     print(page)
 
 

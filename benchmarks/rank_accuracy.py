@@ -11,8 +11,6 @@ is found where there is none: benchmarks/level.py.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from collections import Counter
 from pathlib import Path
 
@@ -26,7 +24,7 @@ from isrlearn.paper.datasets import (
     make_multiclass_unit_test,
     make_regression_unit_test,
 )
-from isrlearn.paper.tables import Table, markdown, write_files
+from isrlearn.paper.tables import Table, csv_text, markdown, write_files
 
 TESTS = {"mean": mean_rank, "cov": covariance_rank, "joint": METHODS["joint"].rank}
 BINARY = ("2", "2s", "3", "3s", "3'", "3s'")
@@ -118,11 +116,7 @@ def main() -> None:
         f"rank is determined: {left_out:,} of {left_out + len(found):,} cases.",
     ]
     page = markdown("How many dimensions", notes, tables(counts))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(counts[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(counts)
-    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
+    write_files(options.out, {"results.csv": csv_text(list(counts[0]), counts), "table.md": page})
     print(page)
 
 

@@ -13,7 +13,6 @@ weights have to prove themselves too was decided after a first run here.
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import warnings
 from functools import cache
@@ -27,7 +26,7 @@ from joblib import Parallel, delayed
 from isrlearn import ISRRegressor, ISRRegressorCV
 from isrlearn.paper.datasets.files import Resource, content
 from isrlearn.paper.datasets.law_school import LAW_SCHOOL_FILE
-from isrlearn.paper.tables import Table, markdown, write_files
+from isrlearn.paper.tables import Table, csv_text, markdown, write_files
 
 MOST_ROWS, MOST_FOLDS = 2_000, 20
 _GITHUB = "https://raw.githubusercontent.com/"
@@ -210,11 +209,7 @@ def main() -> None:
         "the target has an offset in each environment, a *turncoat* also changes its sign.",
     ]
     page = markdown("Regression in environments left out", notes, tables(rows))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
+    write_files(options.out, {"results.csv": csv_text(list(rows[0]), rows), "table.md": page})
     print(page)
 
 

@@ -16,8 +16,6 @@ count.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import platform
 import time
 from dataclasses import replace
@@ -38,7 +36,7 @@ from isrlearn.datasets import (
 from isrlearn.estimators import ISRClassifierCV
 from isrlearn.estimators.folds import cell_folds
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
-from isrlearn.paper.tables import Table, markdown, write_files
+from isrlearn.paper.tables import Table, csv_text, markdown, write_files
 
 GRID: dict[str, list[Any]] = {
     "n_spurious": [1, 2, 3, 4, 5],
@@ -69,7 +67,11 @@ def waterbirds_case(quick: bool) -> tuple[str, Any, Any, dict[str, Any]]:
     parts = [replace(p, X=p.X.astype(np.float32)) for p in (splits.train, splits.test)]
     grid = {name: values[: 3 if quick else 5] for name, values in GRID.items()}
     # Two environments show two dimensions by means; the joint method is not bound by that.
-    return "features like those of Waterbirds", *parts, grid | {"method": "joint", "weights": "class"}
+    return (
+        "features like those of Waterbirds",
+        *parts,
+        grid | {"method": "joint", "weights": "class"},
+    )
 
 
 def measured(name: str, train: Any, test: Any, grid: dict[str, Any], n_folds: int) -> list[dict]:
@@ -140,11 +142,7 @@ def main() -> None:
         "choose differently.",
     ]
     page = markdown("Choosing settings", notes, [table(rows)])
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
+    write_files(options.out, {"results.csv": csv_text(list(rows[0]), rows), "table.md": page})
     print(page)
 
 

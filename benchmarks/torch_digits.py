@@ -11,8 +11,6 @@ of the validation images.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from isrlearn import ISRClassifierCV
 from isrlearn.datasets import EnvironmentData, load_digits_on_paper
-from isrlearn.paper.tables import Table, markdown, plus_minus, write_files
+from isrlearn.paper.tables import Table, csv_text, markdown, plus_minus, write_files
 from isrlearn.paper.training import train
 from isrlearn.torch import evaluate, extract_features, postprocess, with_head
 
@@ -126,10 +124,6 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = [row for seed in range(options.seeds) for row in measured(seed, options.epochs)]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     notes = [
         f"Made by `python benchmarks/torch_digits.py --seeds {options.seeds} --epochs "
         f"{options.epochs}`.",
@@ -142,7 +136,7 @@ def main() -> None:
         "Equally weighted groups need the paper of every training image, as ISR does here.",
     ]
     page = markdown("A CNN on digits on paper, post-processed", notes, [table(rows)])
-    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
+    write_files(options.out, {"results.csv": csv_text(list(rows[0]), rows), "table.md": page})
     print(page)
 
 

@@ -11,8 +11,6 @@ multiplied by 0.3 they are the wrong ones. Methods that whiten first see no diff
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import warnings
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ import numpy as np
 from isrlearn import ISRClassifier
 from isrlearn.paper.datasets import make_linear_unit_test
 from isrlearn.paper.isr import PublishedISR
-from isrlearn.paper.tables import Table, markdown, plus_minus, write_files
+from isrlearn.paper.tables import Table, csv_text, markdown, plus_minus, write_files
 
 METHODS = {
     "ISR-Cov, flag mean as published": ("cov", "paper"),
@@ -76,11 +74,7 @@ def main() -> None:
         f"Example-3', two environments; mean over {options.seeds} seeds ± standard error.",
     ]
     page = markdown("Units of the features", notes, [table(rows)])
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
+    write_files(options.out, {"results.csv": csv_text(list(rows[0]), rows), "table.md": page})
     print(page)
 
 

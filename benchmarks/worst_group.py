@@ -10,8 +10,6 @@ the estimators were set on other seeds.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +22,7 @@ from isrlearn import ISRClassifierCV, infer_environments
 from isrlearn.datasets import EnvironmentData, Splits, load_digits_on_paper, make_waterbirds_like
 from isrlearn.estimators import DFRClassifier
 from isrlearn.metrics import worst_group_accuracy
-from isrlearn.paper.tables import Table, markdown, plus_minus, write_files
+from isrlearn.paper.tables import Table, csv_text, markdown, plus_minus, write_files
 
 DATA: dict[str, Callable[..., Splits]] = {
     "Waterbirds-like features": make_waterbirds_like,
@@ -163,11 +161,7 @@ def main() -> None:
         "components and whitened.",
     ]
     page = markdown("The worst group", notes, [table(data, rows) for data in DATA])
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(row | {k: f"{row[k]:.6f}" for k in ("worst", "average")} for row in rows)
-    write_files(options.out, {"results.csv": text.getvalue(), "table.md": page})
+    write_files(options.out, {"results.csv": csv_text(list(rows[0]), rows), "table.md": page})
     print(page)
 
 
