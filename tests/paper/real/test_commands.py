@@ -177,6 +177,7 @@ def test_a_method_added_later_trains_nothing(tmp_path, monkeypatch):
     ("name", "options", "method"),
     [
         ("mc-cmnist", {"n_samples": 9000, "epochs": 1}, "isr-own-head"),
+        ("mc-cmnist", {"n_samples": 600, "epochs": 1, "network": "published"}, "original"),
         (
             "rcfmnist",
             {"n_train": 500, "n_validation": 300, "n_test": 300, "epochs": 1},
@@ -185,11 +186,12 @@ def test_a_method_added_later_trains_nothing(tmp_path, monkeypatch):
     ],
 )
 def test_image_experiments_run(name, options, method, tmp_path):
-    rows = tuple(REAL[name].trained_with)
-    result = run_real(RealPlan(name, 1, rows, ("original", method), options), tmp_path)
+    rows, methods = tuple(REAL[name].trained_with), tuple({"original": 1, method: 1})
+    result = run_real(RealPlan(name, 1, rows, methods, options), tmp_path)
     assert not result.failures
     # Of the oracle, which comes last, only its own head is shown.
-    assert len(result.records) == (len(rows) * 2 - 1) * len(REAL[name].scores)
+    cells = (len(rows) - 1) * len(methods) + 1
+    assert len(result.records) == cells * len(REAL[name].scores)
     assert {r.key.method for r in result.records if r.key.optimizer == "oracle"} == {"original"}
     table = result.tables()[0].rows
     assert table[-1][0] == "Oracle"

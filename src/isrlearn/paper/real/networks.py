@@ -43,6 +43,21 @@ def convolutional(n_outputs: int, seed: int, *, side: int = 28) -> Any:
     return _seeded(build, seed)
 
 
+def batch_normalised(n_outputs: int, seed: int) -> Any:
+    """The network of the paper's MC-CMNIST: three convolutions, ``fc`` on their 128 means."""
+    from torch import nn
+
+    def block(n_in: int, n_out: int, stride: int) -> list[Any]:
+        return [nn.Conv2d(n_in, n_out, 3, stride, padding=1), nn.ReLU(), nn.BatchNorm2d(n_out)]
+
+    def build() -> Any:
+        blocks = (*block(3, 64, 1), *block(64, 128, 2), *block(128, 128, 1))
+        body = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        return _named(body, nn.Linear(128, n_outputs))
+
+    return _seeded(build, seed)
+
+
 def perceptron(n_inputs: int, seed: int) -> Any:
     """Three linear layers with one output, the last one, ``fc``, on 30 features."""
     from torch import nn
