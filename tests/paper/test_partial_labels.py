@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from isrlearn import ISRClassifier
 from isrlearn.datasets import load_digits_on_paper
-from isrlearn.metrics import worst_group_accuracy
+from isrlearn.metrics import group_sizes, worst_group_accuracy
 from isrlearn.paper import partial_labels
 from isrlearn.paper.partial_labels import (
     METHODS,
@@ -23,6 +24,8 @@ from isrlearn.paper.partial_labels import (
     run_partial_labels,
     write_partial_labels,
 )
+from isrlearn.paper.real.experiments import REAL
+from isrlearn.paper.real.features import TrainedFeatures
 from isrlearn.paper.records import CellKey, Record
 
 SMALL = LabelsPlan(("digits-on-paper",), ("isr", "plain"), (1.0, 0.25), 2)
@@ -53,7 +56,7 @@ def test_fewer_labels_cost_isr_and_nothing_else(result):
 def test_a_finished_run_is_not_run_again(result, tmp_path, monkeypatch):
     one = LabelsPlan(SMALL.datasets, ("plain",), (1.0,), 1)
     first = run_partial_labels(one, tmp_path)
-    monkeypatch.setattr(partial_labels, "_evaluated", None)
+    monkeypatch.setattr(partial_labels, "_splits", None)
     assert run_partial_labels(one, tmp_path).records == first.records
 
 
@@ -172,3 +175,30 @@ def test_one_draw_has_no_spread():
 def test_mistakes_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         LabelsPlan(**change)
+
+
+def test_the_published_procedure_is_one_of_the_methods(tmp_path):
+    plan = LabelsPlan(("digits-on-paper",), ("isr-published", "isr-cov-published"), (1.0, 0.05), 1)
+    result = run_partial_labels(plan, tmp_path)
+    assert not result.failures
+    wanted = {"fraction": 1.0, "score": "average"}
+    mean, cov = (r for r in result.records if r.key.options == wanted)
+    assert mean.chosen["n_spurious"] == "auto"
+    assert cov.chosen["n_spurious"] in (1, 2, 3, 5, 8)
+
+
+def test_features_of_networks_are_made_once(tmp_path, monkeypatch):
+    splits = load_digits_on_paper(random_state=0)
+    made = []
+
+    def features(trained_with, seed, options):
+        made.append((trained_with, seed, options["n_samples"]))
+        return TrainedFeatures(splits, None)
+
+    experiment = replace(REAL["mc-cmnist"], features=features)
+    monkeypatch.setattr(partial_labels, "REAL", {"mc-cmnist": experiment})
+    first, again = (partial_labels._splits("mc-cmnist", 0, tmp_path) for _ in range(2))
+    assert made == [("erm", 1, 15_000)]  # its first seed
+    assert (first.train.y == again.train.y).all()
+    sizes = group_sizes(first.validation.y, first.validation.environments).values()
+    assert len(set(sizes)) == 1  # every group counts alike
