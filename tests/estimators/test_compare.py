@@ -156,7 +156,10 @@ class TestVerdict:
     def test_the_average_decides_only_where_the_worst_group_does_not(
         self, found, worst, average, answer
     ):
-        assert replace(found, change=self.change(found, worst, average)).answer == answer
+        made = replace(found, change=self.change(found, worst, average))
+        assert made.answer == answer
+        said = "; the average, 50.0% to" in made.headline
+        assert said == (answer != "no difference" and worst[0] < 0 < worst[1])
 
     def test_lower_errors_are_better(self):
         data = gaussian(task="regression")

@@ -72,17 +72,23 @@ class Comparison:
             f"{self.verdict.capitalize()}: the {what} of the worst group is "
             f"{_score(found.worst.before, found)} with the {self.best} model and "
             f"{_score(found.worst.after, found)} with {self._own}"
-            f" ({_difference(found.worst, found)})."
+            f" ({_difference(found.worst, found)}){self._decided}."
         )
+
+    @property
+    def _decided(self) -> str:
+        """What decided the answer, if it was not the worst group."""
+        found = self.change
+        if self.answer == "no difference" or not found.worst.low <= 0 <= found.worst.high:
+            return ""
+        return f"; the average, {_change(found)}, decides"
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The change of the average, the groups that lost, and what balanced weights do."""
         found = self.change
-        average = f"{_score(found.average.before, found)} to {_score(found.average.after, found)}"
         lines = [
-            f"Average over all rows, {self.best} to {self._own}: {average} "
-            f"({_difference(found.average, found)}).",
+            f"Average over all rows, {self.best} to {self._own}: {_change(found)}.",
             _lost(found, self.best),
         ]
         if self.best != "plain":
@@ -171,6 +177,13 @@ def _difference(change: Any, found: PairedReport) -> str:
     value, low, high = (f"{factor * v:{form}}" for v in (change.difference, *change[2:]))
     unit = " points" if found.metric == "accuracy" else ""
     return f"{value}{unit}, {100 * found.level:g}% interval {low} to {high}"
+
+
+def _change(found: PairedReport) -> str:
+    """The average before and after."""
+    average = found.average
+    before, after = _score(average.before, found), _score(average.after, found)
+    return f"{before} to {after} ({_difference(average, found)})"
 
 
 def _lost(found: PairedReport, best: str) -> str:
