@@ -61,6 +61,13 @@ def test_cells_too_small_for_covariances_are_not_compared(cells):
     assert "no class has 30 rows in two environments" in answer
 
 
+def test_a_direction_without_variance_has_no_ratio(cells):
+    X, y, e = cells([[200, 200], [200, 200]], np.zeros((2, 2, 4)))
+    X[e == e[0], 0] *= 1e-9  # as a category that one environment lacks
+    answer = dict(diagnose(X, y, e, **FACTS).answers)["Do covariances differ?"]
+    assert "a direction hardly varies in one place and does in another" in answer
+
+
 def test_covariances_that_differ_are_found(cells):
     spread = np.array([[np.eye(5), np.diag([6.0, 1, 1, 1, 1])]] * 2)
     X, y, e = cells(np.full((2, 2), 900), np.zeros((2, 2, 5)), spread)

@@ -292,17 +292,23 @@ def _paragraphs(
 ) -> list[RenderableType]:
     """What was removed, which settings were chosen, and the scores of every group."""
     test, scale = estimator.rank_test_, estimator.scale
-    origin = "as requested" if test is None else f"tested at level {test.level:g}"
+    tried = () if search is None else search.cv_results_["params"]
+    chosen = (
+        "chosen by the search" if len({p.get("n_spurious") for p in tried}) > 1 else "as requested"
+    )
+    origin = chosen if test is None else f"tested at level {test.level:g}"
     done, n_found = fate(scale), estimator.n_spurious_
     if getattr(estimator, "compared_", "") == "nothing" and test is not None and test.rank:
         n_found, done = test.rank, "kept: removing them does not clearly help in new environments"
     lines: list[RenderableType] = [
         f"{n_found} of {estimator.n_features_in_} directions shift between "
         f"environments ({origin}) and were {done}."
+        if n_found or test is not None
+        else f"Nothing was removed ({origin})."
     ]
     if search is not None:
         best = ", ".join(f"{k}={v}" for k, v in search.best_params_.items())
-        lines.append(f"Best of {len(search.cv_results_['params'])} settings: {best}.")
+        lines.append(f"Best of {len(tried)} settings: {best}.")
     metric = scores["train"].metric
     part = "test" if "test" in scores else "train"
     name = {"train": "training rows", "test": "test rows"}[part]

@@ -14,6 +14,9 @@ from isrlearn.diagnosis.shares import ColumnShare, said
 from isrlearn.diagnosis.shifts import CellCounts, Shift, Stability
 from isrlearn.estimators import Comparison, ISRClassifier, ISRRegressor
 
+#: Ratio of two variances above which the smaller one is called none.
+_NO_VARIANCE = 1e4
+
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -156,15 +159,14 @@ class Diagnosis:
         if self.means is None:
             why = "no: no class has rows in two environments"
             return (("Can anything be compared?", why),)
+        spread = "variances by a factor of up to {:.2f}"
+        if self.covariances is not None and self.covariances.effect > _NO_VARIANCE:
+            spread = "a direction hardly varies in one place and does in another"
         found = [
             (question, shift.described(effect))
             for question, shift, effect in (
                 ("Do means shift?", self.means, "largest {:.2f} sd"),
-                (
-                    "Do covariances differ?",
-                    self.covariances,
-                    "variances by a factor of up to {:.2f}",
-                ),
+                ("Do covariances differ?", self.covariances, spread),
                 ("Does the target shift?", self.target, "largest {:.2f} sd"),
             )
             if shift is not None
