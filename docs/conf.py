@@ -42,6 +42,10 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+# The contents of a page of the reference have room for names of methods only.
+toc_object_entries_show_parents = "hide"
+# Blocks without a language are output and shell commands.
+highlight_language = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -95,7 +99,8 @@ def inline_math(writer: Any, node: nodes.math) -> None:
 def displayed_math(writer: Any, node: nodes.math_block) -> None:
     """The same for a displayed formula."""
     writer.body.append(
-        f'<div style="margin: 1em 0">{tex2mathml(node.astext(), as_block=True)}</div>'
+        '<div style="margin: 1em 0; overflow-x: auto">'
+        f"{tex2mathml(node.astext(), as_block=True)}</div>"
     )
     raise nodes.SkipNode
 
