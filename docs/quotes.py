@@ -8,6 +8,7 @@ on the page. Other numbers on the pages are settings and published figures, and 
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import tomllib
 from collections.abc import Iterable
@@ -90,6 +91,13 @@ def scanned_nulls() -> Numbers:
     """Draws of the nulls in which nothing is found, and all of them."""
     found = [row["found"] for row in read("scan/results.csv") if row["kind"] == "null"]
     return [found.count("0"), len(found)]
+
+
+def reported(page: str, about: str = "the accuracy of the worst group is") -> Numbers:
+    """Percentages and points that a page of `howto/reports` gives, in their order."""
+    text = (HERE / "howto/reports" / f"{page}.html").read_text(encoding="utf-8")
+    sentence = text[text.index(about) :].split(")")[0].replace("95% interval", "")
+    return [float(number) for number in re.findall(r"[+-]?\d+\.\d", sentence)]
 
 
 def missing_groups() -> Numbers:
