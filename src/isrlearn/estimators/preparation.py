@@ -153,8 +153,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def _decide(self, name: str, values: NDArray, id_like: str) -> Column | str:
         """What is done with a column, or a sentence about what is wrong with it."""
-        missing, numeric = is_missing(values), values.dtype.kind == "f"
-        n_missing, present = int(missing.sum()), values[~missing]
+        numeric = values.dtype.kind == "f"
+        finite = numeric and bool(np.isfinite(values).all())  # most columns: at once
+        missing = np.zeros(0) if finite else is_missing(values)
+        n_missing, present = (0, values) if finite else (int(missing.sum()), values[~missing])
         named = name in self.include or name in self.categorical
         if name in self.exclude:
             return Column(name, LEFT_OUT, "as requested")
@@ -163,7 +165,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 f"holds {shown_value(present[0])}, not numbers" if len(present) else "has no values"
             )
             return f"{shown_value(name)} {shown}"
-        if numeric and np.isinf(present).any():
+        if numeric and not finite and np.isinf(present).any():
             row = np.flatnonzero(np.isinf(values))[0] + 1
             return f"{shown_value(name)} is infinite in row {row}"
         if numeric and n_missing and self.impute is None:
