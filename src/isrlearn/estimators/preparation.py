@@ -155,7 +155,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """What is done with a column, or a sentence about what is wrong with it."""
         numeric = values.dtype.kind == "f"
         finite = numeric and bool(np.isfinite(values).all())  # most columns: at once
-        missing = np.zeros(0) if finite else is_missing(values)
+        missing = np.zeros(0, dtype=bool) if finite else is_missing(values)
         n_missing, present = (0, values) if finite else (int(missing.sum()), values[~missing])
         named = name in self.include or name in self.categorical
         if name in self.exclude:
