@@ -291,7 +291,7 @@ class Fitter:
             if repeated:
                 warnings.warn(
                     f"{repeated} of {len(X)} rows repeat another one, and tests take rows for "
-                    "independent: leave them out, or pass clusters= with one name per original",
+                    "independent: leave them out, or name their originals (clusters=, --clusters)",
                     UserWarning,
                     stacklevel=6,
                 )
