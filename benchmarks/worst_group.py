@@ -85,7 +85,7 @@ METHODS: dict[str, Callable[[Splits], Any]] = {
     "paper's ISR-Mean, second class": lambda s: of_class(s, 1, **RAW),
     "paper's ISR-Mean, PCA to 100": lambda s: of_class(s, 1, n_components=100),
     OURS: search,
-    "the same without group weights": lambda s: search(s, **PLAIN),
+    "the same with class weights or none": lambda s: search(s, **PLAIN),
     "the same, environments guessed by errors": lambda s: guessed(s, "errors"),
     "the same, environments guessed by clusters": lambda s: guessed(s, "clusters"),
     "DFR, trained on the validation split": dfr,

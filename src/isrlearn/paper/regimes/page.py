@@ -50,15 +50,15 @@ _DATA = (
 _ONE_CALL = "ISRClassifierCV()"
 _WHY = (
     "Likely reasons why `ISRClassifierCV()` is behind in some cells, none of them tested on its "
-    "own: it finds what shifts by means, and compares classes inside environments. In "
-    "*movie-reviews* the environments seem to differ in scale (full texts and snippets), and "
-    "methods that whiten each environment, or remove every difference of environments, do "
-    "better when a group is missing. In *watch* classes may shift in different ways with the "
-    "person, so that a removal takes signal. With 5 to 50 rows in the small groups, group "
-    "weights and averages over balanced subsamples may use these rows more fully. Groups of one "
-    "to six test rows (*bladderbatch*) decide by single rows. Thirteen competitors are "
-    "compared, and the best of thirteen noisy scores is ahead of any one method more often than "
-    "it would be on new data."
+    "own: it finds what shifts by means, and its scores are linear. CRM also weighs, row by row, "
+    "which environment a row looks like. In *movie-reviews* the environments seem to differ in "
+    "scale (full texts and snippets), and methods that whiten each environment, or remove every "
+    "difference of environments, do better when a group is missing. In *watch* classes may shift "
+    "in different ways with the person, so that a removal takes signal. With 5 to 50 rows in the "
+    "small groups, averages over balanced subsamples may use these rows more fully, and the "
+    "search, which has few rows to choose by, keeps its reference. Groups of one to six test rows "
+    "(*bladderbatch*) decide by single rows. Thirteen competitors are compared, and the best of "
+    "thirteen noisy scores is ahead of any one method more often than it would be on new data."
 )
 
 
