@@ -100,6 +100,11 @@ def reported(page: str, about: str = "the accuracy of the worst group is") -> Nu
     return [float(number) for number in re.findall(r"[+-]?\d+\.\d", sentence)]
 
 
+def harmed() -> list[str]:
+    """What was found in the draws for which harm was predicted."""
+    return [row["found"] for row in read("diagnosis/results.csv") if row["predicted"] == "hurts"]
+
+
 def missing_groups() -> Numbers:
     """Draws with a missing group whose prediction is right, and their worst group without, with."""
     rows = [row for row in read("diagnosis/results.csv") if "missing" in row["data"]]
