@@ -8,6 +8,7 @@ import re
 import runpy
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from types import SimpleNamespace
@@ -176,14 +177,15 @@ def theory():
     return [complexity_table(Complexity(**values(row)) for row in rows_of("theory"))]
 
 
-def partial_labels():
-    text = (RESULTS / "partial-labels/curves.json").read_text(encoding="utf-8")
-    found = [Curve(**curve) for curve in json.loads(text)["curves"]]
+def partial_labels(name):
+    kept = json.loads((RESULTS / name / "curves.json").read_text(encoding="utf-8"))
 
     class Read(LabelsResult):
-        curves = found
+        curves = [
+            Curve(**{k: nan_for_none(v) for k, v in curve.items()}) for curve in kept["curves"]
+        ]
 
-    return Read(LabelsPlan(), [], []).tables()
+    return Read(LabelsPlan(**kept["plan"]), [], []).tables()
 
 
 def regimes():
@@ -196,7 +198,7 @@ MADE = {
     "isr-vs-irm": lambda: by_script("isr-vs-irm", "isr_vs_irm"),
     "level": lambda: counts("level", "level"),
     "new-sites": lambda: counts("new-sites", "new_sites"),
-    "partial-labels": partial_labels,
+    **{name: partial(partial_labels, name) for name in FOLDERS if name.startswith("partial-")},
     "rank": lambda: counts("rank", "rank_accuracy"),
     "regimes": regimes,
     "regression-unseen": lambda: counts("regression-unseen", "regression"),
