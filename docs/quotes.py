@@ -93,10 +93,14 @@ def scanned_nulls() -> Numbers:
     return [found.count("0"), len(found)]
 
 
-def reported(page: str, about: str = "the accuracy of the worst group is") -> Numbers:
-    """Percentages and points that a page of `howto/reports` gives, in their order."""
+def reported(page: str) -> Numbers:
+    """Worst groups and their difference, as a page of `howto/reports` gives them."""
     text = (HERE / "howto/reports" / f"{page}.html").read_text(encoding="utf-8")
-    sentence = text[text.index(about) :].split(")")[0].replace("95% interval", "")
+    sentence = (
+        text[text.index("the accuracy of the worst group is") :]
+        .split(")")[0]
+        .replace("95% interval", "")
+    )
     return [float(number) for number in re.findall(r"[+-]?\d+\.\d", sentence)]
 
 
