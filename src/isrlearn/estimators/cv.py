@@ -66,9 +66,9 @@ class ISRClassifierCV(ClassifierMixin, Search):
         and give classes equal weight are compared. Groups of a few rows are shrunk to the accuracy
         of their class, and to remove what a test finds with C = 0.1 is the choice unless another
         one is better by one and a half standard errors; where most environments are unknown, the
-        defaults of `ISRClassifier` are the choice. If no setting removes anything, the best one
-        is. Ties go to the setting that removes least, then to the one that weights rows least,
-        then to the smallest C, then to the first.
+        defaults of `ISRClassifier` are the choice. If settings differ in their penalty only, or
+        none removes anything, the best one is. Ties go to the setting that removes least, then to
+        the one that weights rows least, then to the smallest C, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".

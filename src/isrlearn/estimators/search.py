@@ -124,8 +124,9 @@ class Search(check.SparseInput, BaseEstimator):
         self.cv_results_ |= {} if unseen is None else {"unseen_cells": unseen}
         efforts = [rules.effort(point, self._penalty) for point in points]
         first = rules.reference(points, self._penalty, default=unknown)
-        if not rules.is_cautious(points[first]):
-            margin = 0.0  # nothing is removed in any setting: the best one is the choice
+        alike = len({rules.effort(point | {self._penalty: 1.0}, self._penalty) for point in points})
+        if alike == 1 or not rules.is_cautious(points[first]):
+            margin = 0.0  # penalties alone, or models that remove nothing: the best is the choice
         scored = self.cv_results_["selection_score"]
         self.best_index_ = rules.best_of(scored, efforts, margin, first)
         if self._target == "numbers":

@@ -263,10 +263,11 @@ def test_where_most_environments_are_unknown_the_defaults_are_kept(share, kept):
     assert ((chosen["n_spurious"], chosen["scale"], chosen["C"]) == ("auto", 0, 1.0)) == kept
 
 
-def test_models_without_removal_choose_their_best_penalty(data):
-    # They have no reference to keep: a comparison must not handicap them.
+@pytest.mark.parametrize(("n_spurious", "scale"), [(0, 1.0), ("auto", 0.0)])
+def test_where_penalties_alone_differ_the_best_is_chosen(data, n_spurious, scale):
+    # Models without removal have no reference to keep: a comparison must not handicap them.
     for weights in (None, "class", "group"):
-        search = ISRClassifierCV(n_spurious=0, scale=1.0, weights=weights)
+        search = ISRClassifierCV(n_spurious=n_spurious, scale=scale, weights=weights)
         search.fit(data.X, data.y, data.environments)
         assert search.cv_results_["rank_test_score"][search.best_index_] == 1
 
