@@ -156,7 +156,9 @@ def main() -> None:
         "4,795 × 512 simulated features in groups of 3,498, 184, 56 and 1,057 rows "
         "(`make_waterbirds_like`), and 1,000 × 192 pixels in groups of about 475 and 25 "
         "(`load_digits_on_paper`). Penalty, weights and removed dimensions are chosen by the worst "
-        "group of the validation split; DFR is trained on it, the others are not. Features are "
+        "group of the validation split: models that remove nothing take the best, and searches of "
+        "ISR, the paper's too, keep their reference unless another setting is clearly better. DFR "
+        "is trained on that split, the others are not. Features are "
         "standardised, or, where the row says so and in `ISRClassifierCV()`, reduced to principal "
         "components and whitened.",
     ]
