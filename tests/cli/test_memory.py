@@ -42,7 +42,7 @@ def big(tmp_path_factory):
 @pytest.mark.parametrize(("head", "limit"), [("logistic", GIGABYTE), ("lda", GIGABYTE // 2)])
 def test_fit_of_a_large_array_stays_below_the_limit(big, tmp_path, head, limit):
     arguments = ["fit", str(big), "--label", "y", "--environment", "e", "--head", head]
-    arguments += ["--out", str(tmp_path / "m.isr"), "--json"]
+    arguments += ["--no-search", "--out", str(tmp_path / "m.isr"), "--json"]
     run = subprocess.run(
         [sys.executable, "-c", f"from isrlearn.cli import main; main({arguments!r})"],
         # All that is private and writable counts, touched or not; a file mapped to read does not.
