@@ -124,9 +124,9 @@ class Search(check.SparseInput, BaseEstimator):
         self.cv_results_ |= {} if unseen is None else {"unseen_cells": unseen}
         efforts = [rules.effort(point, self._penalty) for point in points]
         first = rules.reference(points, self._penalty, default=unknown)
-        alike = len({rules.effort(point | {self._penalty: 1.0}, self._penalty) for point in points})
-        if alike == 1 or not rules.is_cautious(points[first]):
-            margin = 0.0  # penalties alone, or models that remove nothing: the best is the choice
+        only_penalties = len({repr(point | {self._penalty: None}) for point in points}) == 1
+        if only_penalties or not rules.is_cautious(points[first]):
+            margin = 0.0  # there is no removal to protect: the best setting is the choice
         scored = self.cv_results_["selection_score"]
         self.best_index_ = rules.best_of(scored, efforts, margin, first)
         if self._target == "numbers":
