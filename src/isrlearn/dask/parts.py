@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from isrlearn.core.labels import Cells, encode
+from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
 from isrlearn.dask.cluster import client_in_use, computed
 from isrlearn.engine import LogisticFit, LogisticLoss, Rows, fit_intercept, minimise
@@ -286,6 +286,8 @@ def _of_frame(frame: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRow
 def _of_files(
     paths: list[Path], roles: dict[str, Any], features: Any, task: str
 ) -> tuple[DaskRows, Labels]:
+    from isrlearn.io.labels import joined_labels
+
     if not paths:
         raise ValueError("there are no files to read; give at least one path")
     if "sample_weight" in roles:
@@ -305,7 +307,7 @@ def _of_files(
         for start in range(0, n, step)
     ]
     lengths = [stop - start for _, _, start, stop in parts]
-    joined = [_joined(column, paths) for column in columns]
+    joined = [joined_labels(column, paths) for column in columns]
     labels = dict(zip(("y", "environments"), joined, strict=True))
     shape = sum(lengths), widths[0]
     return DaskRows(parts, lengths, shape, _float(dtypes), names[0]), labels
@@ -316,20 +318,6 @@ def _described(path: Path, spec: Any) -> tuple[Any, ...]:
     table = _table(path, spec)
     names = table.feature_names if table.named else None
     return *table.X.shape, names, np.dtype(table.X.dtype), table.y, table.environments
-
-
-def _joined(columns: Sequence[Any], paths: list[Path]) -> Any:
-    """One column of several files."""
-    if columns[0] is None:
-        return None
-    if len({encode(column)[0].dtype.kind == "U" for column in columns}) > 1:
-        if any(path.suffix.lower() not in (".csv", ".tsv", ".gz") for path in paths):
-            # NumPy would turn numbers into text to join the two.
-            return np.concatenate([column.astype(object) for column in columns])
-        # Integers in one text file are text if labels in another are, such as 7 and 007.
-        values = [str(v) if type(v) is int else v for column in columns for v in column.tolist()]
-        return np.array(values, dtype=object)
-    return np.concatenate(columns)
 
 
 @lru_cache(maxsize=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,20 @@ def _check_texts(n_texts: int, n_rows: int, longest: int, name: str) -> None:
             f"column {shown(name)} holds {n_texts} different texts in {n_rows} rows, the longest "
             f"of {longest} characters: too many or too long for labels"
         )
+
+
+def joined_labels(columns: Sequence[Any], paths: Sequence[Path]) -> Any:
+    """One column of labels from several files."""
+    if columns[0] is None:
+        return None
+    if len({encode(column)[0].dtype.kind == "U" for column in columns}) > 1:
+        if any(path.suffix.lower() not in (".csv", ".tsv", ".gz") for path in paths):
+            # NumPy would turn numbers into text to join the two.
+            return np.concatenate([column.astype(object) for column in columns])
+        # Integers in one text file are text if labels in another are, such as 7 and 007.
+        values = [str(v) if type(v) is int else v for column in columns for v in column.tolist()]
+        return np.array(values, dtype=object)
+    return np.concatenate(columns)
 
 
 def escaped(text: str) -> str:
