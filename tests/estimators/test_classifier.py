@@ -395,6 +395,18 @@ def test_unknown_environments_are_drawn_within(binary):
     assert first.score(X, y) > 0.6
 
 
+def test_a_few_unknown_environments_are_one_more():
+    rng, k, e = np.random.default_rng(0), np.arange(1000) % 2, np.arange(1000) // 2 % 2
+    X = rng.normal(size=(1000, 3)) + np.column_stack([k, e, 0 * k])
+    for n_unknown, expected in ((10, [0, 1, 2]), (11, [0, 1, -1])):
+        some = np.where(np.arange(1000) < n_unknown, None, e)
+        sample = heads.Sample(X, Cells.of(k, some))
+        within = heads.Within.among(sample)
+        assert within.group.tolist() == expected
+        used = np.unique(within.of(sample.cells, None)["groups"])
+        assert len(used) == (3 if n_unknown == 10 else 2)
+
+
 def test_within_needs_the_logistic_head(binary):
     with pytest.raises(ValueError, match="needs head='logistic'"):
         fit(binary, head="lda", weights="within")

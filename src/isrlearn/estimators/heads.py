@@ -39,9 +39,10 @@ _MOST_ROWS = 20_000
 #: Rows that show which feature varies most, and share of rows whose repetition is worth a warning.
 _PROBED, _REPEATED = 200, 0.01
 
-#: Largest dense rows from which unknown environments are predicted, and rows of a class in an
-#: environment from which a comparison inside it links the class with others.
-_MOST_BYTES, _FEWEST_COMPARED = 1 << 30, 5
+#: Largest dense rows from which unknown environments are predicted, the share of rows from which
+#: that is worth its time, and rows of a class in an environment from which a comparison inside it
+#: links the class with others.
+_MOST_BYTES, _FEWEST_UNKNOWN, _FEWEST_COMPARED = 1 << 30, 0.01, 5
 
 #: Subsamples that heads are averaged over, and rows of a group that they have if there are.
 _SUBSAMPLES, _FEWEST_DRAWN = 10, 5
@@ -233,7 +234,8 @@ class Within:
     compared : ndarray of bool of shape (K, G)
         Which classes were seen in each of these G environments.
     e : ndarray of int of shape (n,), optional
-        Environments of the rows, unknown ones drawn; default: those of the cells.
+        Environments of the rows, unknown ones drawn; default: those of the cells. A few unknown
+        ones are an environment of their own.
     """
 
     group: NDArray[np.intp]
@@ -245,7 +247,8 @@ class Within:
         """For these rows; None if environments with five rows of each do not link all classes."""
         cells, drawn = sample.cells, None
         n, d = sample.X.shape
-        if sample.has_rows and n * d * 8 <= _MOST_BYTES and (cells.e == MISSING).any():
+        many = np.count_nonzero(cells.e == MISSING) > _FEWEST_UNKNOWN * n
+        if many and sample.has_rows and n * d * 8 <= _MOST_BYTES:
             drawn = drawn_environments(sample.X[:], cells)
         K, E, e = len(cells.classes), len(cells.environments), cells.e if drawn is None else drawn
         codes = cells.k * (E + 1) + np.where(e == MISSING, E, e)

@@ -23,7 +23,7 @@ Setting = tuple[int, float]  # the number of directions removed, and how much of
 
 N_FOLDS = 5
 #: Values of the training rows that dozens of models are fitted on; more rows are sampled.
-MOST_VALUES = 5e6
+MOST_VALUES = 2e6
 _COUNTS = (0, 1, 2, 3, 5, 8)
 #: A head compensates for a scale that is not small, so most candidates are small.
 _SCALES = ((0.0, 0.05, 0.1, 0.2, 0.5, 1.0), (0.0, 0.1, 0.5, 1.0), (0.0, 0.2, 1.0), (0.0, 1.0))
