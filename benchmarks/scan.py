@@ -333,11 +333,8 @@ def files(rows: list[dict[str, Any]], seeds: int, nulls: int) -> dict[str, str]:
         "The order of the shortcuts was decided while looking at one draw (seed 100) of five of "
         "these tables; the draws counted here are others. Meanwhile the category that goes with "
         "the label was made weaker, and the Gaussian and Waterbirds-like tables harder. Two "
-        "earlier runs were discarded: in one "
-        "the quarters were those of a feature that the shortcut shifts, in the other numbers were "
-        "not standardised. The nulls, and seeds 0 to 4 of the last six data sets, are from an "
-        "earlier run than the rest; these seeds of the first four, run again, gave the same "
-        "numbers. Seeds 18 and 19 were added last.",
+        "earlier runs were discarded: in one the quarters were those of a feature that the "
+        "shortcut shifts, in the other numbers were not standardised.",
     ]
     page = markdown("The scan, scored", notes, tables(rows))
     text = io.StringIO()

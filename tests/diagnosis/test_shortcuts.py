@@ -155,6 +155,22 @@ def test_bad_labels_are_refused(y, message):
         scan(table()[0], y)
 
 
+def test_classes_of_few_rows_are_left_out():
+    columns, y = table()
+    named = np.where(y == 1, "ill", "well").astype(object)
+    named[:4] = "NA"
+    found = scan(columns, named)
+    assert found.left_out["class 'NA'"] == "fewer than 5 rows"
+    assert (found.n_samples, found.n_examined) == (N, N - 4)
+    rest = {name: values[4:] for name, values in columns.items()}
+    assert [each.p_values for each in found.table] == [
+        each.p_values for each in scan(rest, named[4:]).table
+    ]
+    named[4:] = "ill"
+    with pytest.raises(ValueError, match="needs two classes with at least 5 rows each; got 4 of"):
+        scan(columns, named)
+
+
 def test_bad_frames_are_refused():
     with pytest.raises(ValueError, match="Expected 2D array"):
         scan(np.zeros(4), [0, 1, 0, 1])

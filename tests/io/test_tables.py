@@ -429,6 +429,22 @@ class TestIndexColumns:
 
 
 class TestSuspects:
+    def test_labels_and_environments_that_look_missing(self, tmp_path):
+        lines = [
+            f"{i % 7},{i % 5},{'NA' if i == 3 else 'ab'[i % 2]},{'xy'[i // 2 % 2]}"
+            for i in range(40)
+        ]
+        lines[5] = "5,0,b,null"
+        path = tmp_path / "table.csv"
+        path.write_text("f,g,y,e\n" + "\n".join(lines) + "\n")
+        table = read_table(path, label="y", environment="e")
+        assert set(table.y) == {"a", "b", "NA"}
+        count = "which count as any other value; leave cells empty where there is none"
+        assert table.notes == (
+            f"1 of the labels are 'NA', {count}",
+            f"1 of the environments are 'null', {count}",
+        )
+
     @pytest.mark.parametrize(
         "values",
         [

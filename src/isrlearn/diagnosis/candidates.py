@@ -150,7 +150,7 @@ class Scan:
     n_examined: int  #: Rows of the sample that was examined.
     n_columns: int  #: Columns used as features.
     level: float  #: Of the tests, corrected for the number of columns.
-    left_out: dict[str, str]  #: Columns that were left out, each with the reason.
+    left_out: dict[str, str]  #: Columns and classes that were left out, each with the reason.
     accuracy: float  #: Accuracy of a plain model with all columns, on rows it was not fitted on.
 
     @property
@@ -190,7 +190,7 @@ class Scan:
             name = self.shortcuts[0].name
             lines.append(f"Whether ISR or balanced weights help: diagnose with environment {name}.")
         if self.n_examined < self.n_samples:
-            lines.append(f"A sample of {self.n_examined:,} rows was examined.")
+            lines.append(f"{self.n_examined:,} of the {self.n_samples:,} rows were examined.")
         return tuple(lines)
 
     def rows(self) -> list[list[str]]:

@@ -21,6 +21,7 @@ from isrlearn.estimators.compare import thinned
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.estimators.preparation import columns_of
+from isrlearn.markup import listed
 from isrlearn.metrics import Change
 
 #: Rows that are examined; of more rows a sample.
@@ -50,7 +51,8 @@ def scan(
     ----------
     frame : data frame, mapping of columns, or array of shape (n_samples, n_columns)
         The table, prepared by `TablePreparer`: categories and missing values are encoded, ids,
-        dates and free text left out. A column that separates the classes perfectly is left out too.
+        dates and free text left out. A column that separates the classes perfectly is left out too,
+        and so are classes with fewer rows than folds.
     y : str or array-like of shape (n_samples,)
         The column of the labels, or the labels.
     candidates : sequence of str, optional
@@ -116,15 +118,16 @@ def scan(
         if y not in columns:
             raise ValueError(f"there is no column {y!r}; the columns are {', '.join(columns)}")
         target, y = y, columns.pop(y)
-    labels = _labels(y, cv)
+    labels, kept, few = _labels(y, cv)
     n = len(labels)
     for name, values in columns.items():
         if len(values) != n:
             raise ValueError(f"column {name!r} has {len(values)} rows; y has {n}")
-    rows = thinned(Cells.of(labels, np.zeros(n)), _MOST_ROWS)
+    rows = kept[thinned(Cells.of(labels[kept], np.zeros(len(kept))), _MOST_ROWS)]
     found, left_out = table_columns({c: np.asarray(v)[rows] for c, v in columns.items()})
     classes, k = encode(labels[rows])
-    left_out |= {c.name: "separates the classes perfectly" for c in found if c.same_as(k)}
+    copies = {c.name: "separates the classes perfectly" for c in found if c.same_as(k)}
+    left_out = few | left_out | copies
     used = [column for column in found if column.name not in left_out]
     wanted = _wanted(candidates, columns, used)
     rows_of = _Examination(classes, k, used, cv, level, random_state)
@@ -140,8 +143,8 @@ def scan(
     )
 
 
-def _labels(y: Any, cv: int) -> NDArray:
-    """Labels of at least two classes with a row for every fold."""
+def _labels(y: Any, cv: int) -> tuple[NDArray, NDArray[np.intp], dict[str, str]]:
+    """Labels, rows of the classes with a row for every fold, and why other classes are left out."""
     labels = np.asarray(y)
     if labels.ndim != 1 or is_missing(labels).any():
         raise ValueError(f"y must hold a label for every row, without gaps; got {labels.shape}")
@@ -151,12 +154,13 @@ def _labels(y: Any, cv: int) -> NDArray:
         )
     classes, k = encode(labels)
     count = np.bincount(k)
-    if len(classes) < 2 or count.min() < cv:
-        raise ValueError(
-            f"a scan needs two classes with at least {cv} rows each; the smallest of "
-            f"{len(classes)}, {classes.tolist()[count.argmin()]!r}, has {count.min()}"
-        )
-    return labels
+    names = [repr(name) for name in classes.tolist()]
+    if np.count_nonzero(count >= cv) < 2:
+        sizes = ", ".join(f"{n} of {c}" for n, c in zip(count[:5], names, strict=False))
+        raise ValueError(f"a scan needs two classes with at least {cv} rows each; got {sizes}")
+    few = [name for name, n in zip(names, count, strict=True) if n < cv]
+    why = {f"class {listed(few, 5)}": f"fewer than {cv} rows"} if few else {}
+    return labels, np.flatnonzero(count[k] >= cv), why
 
 
 def _wanted(

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 from isrlearn.core.labels import encode
 from isrlearn.engine import row_blocks
-from isrlearn.estimators.columns import counts_rows
+from isrlearn.estimators.columns import NO_VALUE, counts_rows
 from isrlearn.io._formats import Source
 from isrlearn.io.errors import PREPARE, TableError, listed, shown, suggestion
 from isrlearn.io.labels import is_float
@@ -120,25 +120,31 @@ def check_numbers(X: NDArray, names: Sequence[str]) -> None:
 def suspects(
     X: NDArray, names: tuple[str, ...], y: NDArray | None, environments: NDArray | None
 ) -> list[str]:
-    """Sentences about features that look like row numbers, or that separate groups perfectly."""
+    """Sentences about columns that may not be what they are taken for.
+
+    Features that look like row numbers or separate groups perfectly, and labels and environments
+    that look like missing values.
+    """
     found = []
     if numbers := [name for i, name in enumerate(names) if counts_rows(X[:, i])]:
         looks = "these features look like row numbers, ids or dates"
         found.append(f"{looks}: {listed(numbers)}; leave them out if they are")
     for what, values in {"labels": y, "environments": environments}.items():
-        if copies := [names[i] for i in _separating(X, values)]:
+        groups, codes = encode(np.zeros(0) if values is None else values)
+        if copies := [names[i] for i in _separating(X, codes, len(groups))]:
             separates = f"each of these features alone separates the {what}"
             found.append(f"{separates}: {listed(copies)}; leave them out if they are copies")
+        marks = [] if groups.dtype.kind == "f" else [v for v in groups.tolist() if v in NO_VALUE]
+        if marks:
+            n = np.count_nonzero(np.isin(groups, marks)[codes[codes >= 0]])
+            taken = f"{n} of the {what} are {listed(marks)}, which count as any other value"
+            found.append(f"{taken}; leave cells empty where there is none")
     return found
 
 
-def _separating(X: NDArray, labels: NDArray | None) -> NDArray[np.intp]:
-    """Features whose values in each group do not overlap with those in any other."""
-    none = np.zeros(0, dtype=np.intp)
-    if labels is None:
-        return none
-    groups, codes = encode(labels)
-    K, d = len(groups), X.shape[1]
+def _separating(X: NDArray, codes: NDArray, K: int) -> NDArray[np.intp]:
+    """Features whose values in each of K groups do not overlap with those in any other."""
+    none, d = np.zeros(0, dtype=np.intp), X.shape[1]
     sizes = np.bincount(codes[codes >= 0], minlength=K)
     # Ranks in random order keep K groups together with probability K! ∏ n_k! / n!.
     chance = gammaln(K + 1) + gammaln(sizes + 1).sum() - gammaln(sizes.sum() + 1) + np.log(d)

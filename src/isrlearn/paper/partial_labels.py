@@ -248,9 +248,10 @@ def write_partial_labels(
         "worst group of the validation split, in which every environment is known (as in the "
         "paper, whose settings were chosen with all labels); among the hundred groups of "
         "Multi-class Coloured MNIST, most of which have no validation row or one, by their mean. "
-        "C = 0.1 is kept unless another is better by one standard error. ISR-Mean tests how many "
-        "dimensions to remove; ISR-Cov chooses their number among the tested one, 1, 2, 3, 5 and "
-        "8 together with C. Classes have equal weight, groups in *groups reweighted*. *As "
+        "ISR-Mean tests how many dimensions to remove; ISR-Cov chooses their number among the "
+        "tested one, 1, 2, 3, 5 and 8 together with C, and keeps the tested one with C = 0.1 "
+        "unless another pair is better by one and a half standard errors. Classes have equal "
+        "weight, groups in *groups reweighted*. *As "
         'published* is `variant="paper"`: 100 principal components, the published subspaces, '
         "scikit-learn's logistic regression without weights."
     )
