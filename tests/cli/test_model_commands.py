@@ -220,6 +220,20 @@ def test_what_became_of_the_directions(well, folder, tmp_path, scale, text):
     assert f"directions {fate} " in well("inspect", tmp_path / "m.isr")
 
 
+def test_what_is_said_where_nothing_shifts(well, tmp_path):
+    rng, lines = np.random.default_rng(0), ["dose,noise,ill,site"]
+    for i in range(300):
+        dose, noise = rng.normal(size=2)
+        lines.append(f"{dose + i % 2},{noise},{'yes' if i % 2 else 'no'},{'AB'[i // 2 % 2]}")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    fit = ("fit", tmp_path / "t.csv", "--label", "ill", "--environment", "site", "--no-search")
+    out = well(*fit, "--out", tmp_path / "m.isr")
+    assert out.startswith("Nothing shifts, nothing was removed (tested at level 0.01).")
+    assert "column  predictions \n" in out
+    asked = well(*fit, "--n-spurious", "0", "--out", tmp_path / "none.isr")
+    assert asked.startswith("Nothing was removed (as requested).")
+
+
 def test_rows_that_are_read_in_blocks_are_not_searched(folder, tmp_path, capsys):
     out = str(tmp_path / "m.isr")
     for name, said in (("train.npy", True), ("train.csv", False)):

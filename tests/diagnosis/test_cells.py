@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from isrlearn import ISRClassifier
 from isrlearn.diagnosis import Cell, diagnose
+from isrlearn.diagnosis.shares import ColumnShare, said
 from isrlearn.paper.datasets import make_linear_unit_test
 
 FACTS = {"n_bootstrap": 0, "compare": False}
@@ -122,3 +125,16 @@ def test_labels_of_any_type(cells, kind):
     assert found.cells.environments == tuple(names)
     assert found.means.largest[1:] == tuple(names)
     assert found.to_dict()["cells"]["environments"] == names
+
+
+def test_cells_in_words():
+    assert str(Cell("a", "u", 1)) == "1 row of class 'a' in environment 'u'"
+    assert str(Cell(None, 3, 1200)) == "1,200 rows of environment 3"
+
+
+def test_columns_in_words():
+    wide = [ColumnShare(f"f{i}", removed=1 / 300, before=0.5, after=0.25) for i in range(2)]
+    assert said(wide).startswith("The removed directions lie in many columns, none with 0.5%. ")
+    assert (
+        said([replace(wide[0], removed=0.0)]) == "Nothing is removed. Predictions follow f0 (25%)."
+    )

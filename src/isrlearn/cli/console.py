@@ -149,6 +149,9 @@ def share_table(shares: Any) -> list[RenderableType]:
             return []
         rows.append([share.get("name"), *("" if v is None else f"{v:.1%}" for v in values)])
     title = "Share of each column in the removed directions, and alone in the predictions"
+    if rows and not any(share.get("removed") for share in shares):
+        kinds, title = {"after": "predictions"}, "Share of each column alone in the predictions"
+        rows = [[row[0], row[-1]] for row in rows]
     return [table(title, ["column", *kinds.values()], rows)] if rows else []
 
 

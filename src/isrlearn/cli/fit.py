@@ -300,12 +300,11 @@ def _paragraphs(
     done, n_found = fate(scale), estimator.n_spurious_
     if getattr(estimator, "compared_", "") == "nothing" and test is not None and test.rank:
         n_found, done = test.rank, "kept: removing them does not clearly help in new environments"
-    lines: list[RenderableType] = [
-        f"{n_found} of {estimator.n_features_in_} directions shift between "
-        f"environments ({origin}) and were {done}."
-        if n_found or test is not None
-        else f"Nothing was removed ({origin})."
-    ]
+    found = f"{n_found} of {estimator.n_features_in_} directions shift between environments"
+    lines: list[RenderableType] = [f"{found} ({origin}) and were {done}."]
+    if not n_found:
+        nothing = "Nothing was removed" if test is None else "Nothing shifts, nothing was removed"
+        lines = [f"{nothing} ({origin})."]
     if search is not None:
         best = ", ".join(f"{k}={v}" for k, v in search.best_params_.items())
         lines.append(f"Best of {len(tried)} settings: {best}.")

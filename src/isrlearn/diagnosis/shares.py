@@ -128,10 +128,9 @@ def origins(*sources: Any) -> Sequence[str] | None:
 def said(shares: Iterable[ColumnShare]) -> str:
     """The shares in words."""
     shares = list(shares)
-    if any(share.removed for share in shares):
-        text = f"The removed directions lie in {_listed(shares, 'removed')}. "
-    else:
-        text = "Nothing is removed. "
+    if not any(share.removed for share in shares):
+        return f"Nothing is removed. Predictions follow {_listed(shares, 'after')}."
+    text = f"The removed directions lie in {_listed(shares, 'removed')}. "
     if any(share.before for share in shares):
         text += f"Without removal predictions follow {_listed(shares, 'before')}; "
         return f"{text}with it, {_listed(shares, 'after')}."
@@ -139,7 +138,7 @@ def said(shares: Iterable[ColumnShare]) -> str:
 
 
 def _listed(shares: list[ColumnShare], kind: str) -> str:
-    """The largest shares of a kind."""
+    """The largest shares of a kind, in words."""
     pairs = sorted(((getattr(share, kind), share.name) for share in shares), reverse=True)
     shown = [f"{name} ({100 * value:.0f}%)" for value, name in pairs[:_MOST] if value >= _LEAST]
-    return ", ".join(shown)
+    return ", ".join(shown) or f"many columns, none with {_LEAST:.1%}"

@@ -41,7 +41,8 @@ class Cell(NamedTuple):
     def __str__(self) -> str:
         """The rows in words."""
         of_class = "" if self.label is None else f"class {self.label!r} in "
-        return f"{self.n:,} rows of {of_class}environment {self.environment!r}"
+        rows = "row" if self.n == 1 else "rows"
+        return f"{self.n:,} {rows} of {of_class}environment {self.environment!r}"
 
 
 @dataclass(frozen=True)
