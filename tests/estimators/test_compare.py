@@ -141,6 +141,8 @@ class TestVerdict:
         made = replace(found, best=best, change=self.change(found, to_model), from_plain=from_plain)
         assert made.verdict == verdict
         assert made.headline.startswith(verdict.capitalize())
+        simpler = "weights" in verdict and to_model[1] > 0
+        assert (", the simpler choice: " in made.headline) == simpler
         assert str(made).startswith(made.headline)
 
     @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ class TestHonesty:
         assert '<input type="range"' not in page
 
     def test_a_removal_that_does_not_help_is_reported(self, digits_report, regression_report):
-        assert digits_report.headline.startswith("Use balanced weights instead:")
+        assert digits_report.headline.startswith("Use balanced weights instead")
         assert regression_report.headline.startswith("Do not use it:")
         data, small = gaussian(), tuple(part[:24] for part in gaussian(1))
         report = make_report(fitted(ISRClassifier(), data), data, small)

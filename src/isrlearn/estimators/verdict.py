@@ -66,10 +66,12 @@ class Comparison:
     @property
     def headline(self) -> str:
         """The verdict and its main reason, in a sentence."""
-        found = self.change
+        found, verdict = self.change, self.verdict.capitalize()
+        if "weights" in verdict and self.answer == "no difference":
+            verdict += ", the simpler choice"
         what = "accuracy" if found.metric == "accuracy" else "error"
         return (
-            f"{self.verdict.capitalize()}: the {what} of the worst group is "
+            f"{verdict}: the {what} of the worst group is "
             f"{_score(found.worst.before, found)} with the {self.best} model and "
             f"{_score(found.worst.after, found)} with {self._own}"
             f" ({_difference(found.worst, found)}){self._decided}."
