@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -183,7 +184,10 @@ def check_rows(
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
     else:
         numeric = target == "numbers"
-        X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **_READ)
+        try:
+            X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **_READ)
+        except (TypeError, ValueError) as error:
+            raise _of_column(X, error) from None
         X = SparseRows(X) if issparse(X) else X
     if target == "classes":
         if y.dtype.kind == "O":
@@ -210,6 +214,27 @@ def check_rows(
     return X, y, cells, sample_weight
 
 
+def _of_column(X: Any, error: Exception) -> Exception:
+    """An error that names the column of a data frame that is not all numbers, or the same error."""
+    for name in getattr(X, "columns", ()):
+        values = np.asarray(X[name])
+        dates = values.dtype.kind in "mM"
+        for row, value in enumerate(values.tolist() if values.ndim == 1 else ()):
+            try:
+                number = not dates and math.isfinite(float(value))
+            except (TypeError, ValueError):
+                number = False
+            if not number:
+                what = str(values[row]) if dates else repr(value)
+                what = "no value" if is_missing(values[row : row + 1])[0] else what
+                return ValueError(
+                    f"column {name!r} holds {what} in row {row}: "
+                    "leave the column out, or let isrlearn.TablePreparer, as first step of a "
+                    "Pipeline, encode categories and impute missing numbers"
+                )
+    return error
+
+
 def check_features(estimator: Any, X: Any, *, reset: bool = False) -> Any:
     """X as an array or `Rows` of the features that the estimator was fitted on.
 
@@ -222,7 +247,10 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False) -> Any:
             "fit(table.X, table.y, environments=table.environments)"
         )
     if not isinstance(X, Rows):
-        X = validate_data(estimator, X, reset=reset, **_READ)
+        try:
+            X = validate_data(estimator, X, reset=reset, **_READ)
+        except (TypeError, ValueError) as error:
+            raise _of_column(X, error) from None
         return SparseRows(X) if issparse(X) else X
     if not len(X):
         raise ValueError("X has no rows")
@@ -269,6 +297,7 @@ def check_environments(
             "and remove nothing, set missing_environments='single'."
         )
     array = np.asarray(environments)
+    array = array[:, 0] if array.shape == (n, 1) else array  # a frame of one column
     if array.shape != (n,):
         raise ValueError(
             f"{name} has shape {array.shape}, but X has {n} rows: give one label per row"

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
 
 
 @pytest.fixture(scope="module")
@@ -172,3 +172,35 @@ def test_columns_of_other_types(dtype):
     np.testing.assert_allclose(
         np.abs(found.spurious_basis_), np.abs(expected.spurious_basis_), atol=1e-5
     )
+
+
+BAD_COLUMNS = {
+    "text": (lambda n: ["low"] * n, "'low' in row 0"),
+    "one text": (lambda n: [1.5] * (n - 1) + ["?"], "'[?]' in row 719"),
+    "dates": (lambda n: pd.Timestamp("2020-01-02"), "2020-01-02T00:00:00.* in row 0"),
+    "categories": (lambda n: pd.Categorical(["u", "v"] * (n // 2)), "'u' in row 0"),
+    "NaN": (lambda n: np.r_[1.0, np.nan, np.ones(n - 2)], "no value in row 1"),
+    "NA": (lambda n: pd.array([1, None] * (n // 2), dtype="Int64"), "no value in row 1"),
+    "infinity": (lambda n: np.r_[np.ones(n - 1), -np.inf], "-inf in row 719"),
+    "complex": (lambda n: 1j, "1j in row 0"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_COLUMNS)
+def test_errors_name_the_column(binary, kind):
+    X, y, e = binary
+    make, message = BAD_COLUMNS[kind]
+    good = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    bad = good.assign(f1=make(len(X)))
+    message = f"column 'f1' holds {message}: leave the column out, or let isrlearn.TablePreparer"
+    for estimator in (ISRClassifier(), ISRTransformer(), ISRClassifierCV(cv=2)):
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(bad, y, environments=e)
+    with pytest.raises(ValueError, match=message):
+        ISRClassifier().fit(good, y, e).predict(bad)
+
+
+def test_a_frame_of_one_column_gives_environments(binary):
+    X, y, e = binary
+    found, expected = (ISRClassifier().fit(X, y, given) for given in (pd.DataFrame({"e": e}), e))
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
