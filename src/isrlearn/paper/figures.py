@@ -44,6 +44,7 @@ _FLOOR = 1e-8  # lower end of a logarithmic axis: smaller errors count as solved
 
 _LABELS_COLOURS = {"isr": "#0072B2", "isr-cov": "#009E73"}
 _LABELS_COLOURS |= {"reweighting": "#D55E00", "reweighting-filled": "#E69F00", "plain": "#000000"}
+_LABELS_COLOURS |= {"isr-published": "#56B4E9", "isr-cov-published": "#88CCAA"}
 _LABELS_STYLES = {"worst group": ("-", "o"), "average": ("--", "s")}
 
 

@@ -82,7 +82,7 @@ class LabelsPlan:
     """
 
     datasets: tuple[str, ...] = ("waterbirds-like", "digits-on-paper")
-    methods: tuple[str, ...] = tuple(METHODS)[:6]  # without those of the paper
+    methods: tuple[str, ...] = tuple(METHODS)
     fractions: tuple[float, ...] = FRACTIONS
     n_draws: int = 20
 
