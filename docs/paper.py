@@ -281,8 +281,8 @@ def rows() -> list[tuple[str, ...]]:
         ),
         (
             "Figure 8 (5.2.1): multiclass unit test",
-            "`isr bench multiclass --seeds 3`",
-            "3 (paper 5, 5 trials each)",
+            "`isr bench multiclass --seeds 5`",
+            "5 (paper 5, 5 trials each)",
             "data yes; all methods converged",
             "k = 3: "
             + errors("multiclass", "k=3", ("isr-multiclass", 2), ("isr-multiclass", 3))
