@@ -225,7 +225,7 @@ def _of_column(X: Any, error: Exception) -> Exception:
             except (TypeError, ValueError):
                 number = False
             if not number:
-                what = str(values[row]) if dates else repr(value)
+                what = (str(values[row]) if dates else repr(value))[:60]
                 what = "no value" if is_missing(values[row : row + 1])[0] else what
                 return ValueError(
                     f"column {name!r} holds {what} in row {row}: "

@@ -64,10 +64,10 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         fitted with the same total weight for every class. Unknown environments are drawn from
         their probabilities given features and class (a few of them, up to 1 % of the rows, and
         those of rows that are not in memory, form one more environment). Where environments
-        with five rows of each do not link all classes, it is
-        "group". "class" gives every class the same total weight, "group" every class in every
-        environment (the paper's reweighting; classes still have the same total weight where
-        cells are missing or environments unknown), a dict gives each class its weight.
+        with five rows of each do not link all classes, it is "group". "class" gives every class
+        the same total weight, "group" every class in every environment (the paper's reweighting;
+        classes still have the same total weight where cells are missing or environments
+        unknown), a dict gives each class its weight.
         "subsample" averages ten heads, each fitted on as many rows of every group as the
         smallest group has. "auto" is "within" for the logistic head, "group" for others; in the
         published variants, or with a head that takes no weights, it is None.
