@@ -69,7 +69,7 @@ _NUMBERS: dict[str, tuple[Any, float, float, tuple[object, ...], str]] = {
     "n_components": (Real, _LEAST, np.inf, ("auto", None), _COMPONENTS),
     "level": (Real, _LEAST, 1 - 1e-9, (), "a number in (0, 1)"),
     "scale": (Real, 0, 1, (), "a number in [0, 1]"),
-    "C": (Real, _LEAST, np.inf, (), "a number greater than 0"),
+    "C": (Real, _LEAST, np.inf, ("auto",), "'auto' or a number greater than 0"),
     "alpha": (Real, 0, _LARGEST, (), "a number of at least 0"),
 }
 _CHOICES: dict[str, Sequence[object]] = {

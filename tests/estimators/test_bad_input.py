@@ -361,10 +361,10 @@ def test_output_and_scale(binary):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("C", 0.0, "C must be a number greater than 0; got 0.0"),
-        ("C", -1.0, "C must be a number greater than 0; got -1.0"),
-        ("C", np.nan, "C must be a number greater than 0; got nan"),
-        ("C", "large", "C must be a number greater than 0; got 'large'"),
+        ("C", 0.0, "C must be 'auto' or a number greater than 0; got 0.0"),
+        ("C", -1.0, "C must be 'auto' or a number greater than 0; got -1.0"),
+        ("C", np.nan, "C must be 'auto' or a number greater than 0; got nan"),
+        ("C", "large", "C must be 'auto' or a number greater than 0; got 'large'"),
         ("weights", "equal", "weights must be one of 'auto', 'class', 'group', .*; got 'equal'"),
         ("weights", 3, "weights must be one of 'auto', .*, None; got 3"),
         ("head", "svm", "head must be one of 'logistic', 'lda', a linear .*; got 'svm'"),

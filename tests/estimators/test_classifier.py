@@ -300,7 +300,7 @@ def test_group_weight_is_the_papers_reweighting(binary):
 )
 def test_weights_reach_the_head_and_not_the_subspace(binary, parameters, weight):
     X, y, e = binary
-    plain, weighted = fit(binary, weights=None), fit(binary, **parameters)
+    plain, weighted = fit(binary, weights=None), fit(binary, C=1.0, **parameters)
     np.testing.assert_array_equal(weighted.spurious_basis_, plain.spurious_basis_)
     Z = head_coordinates(plain.moments_, plain.eraser_)(X)
     reference = LogisticRegression(tol=1e-10, max_iter=10_000)
@@ -352,7 +352,7 @@ def test_a_head_within_environments_is_that_of_one_environment_where_it_alone_ha
     X, y, e = rng.normal(size=(600, 4)), rng.integers(0, 2, 600), rng.integers(0, 2, 600)
     y[e == 1] = 0
     X[:, 0] += y + 5 * e
-    found = ISRClassifier(n_spurious=0).fit(X, y, e)
+    found = ISRClassifier(n_spurious=0, C=1.0).fit(X, y, e)
     # Environment 1, with one class, says nothing about the difference of the classes.
     Z, inside = StandardScaler().fit(X), e == 0
     whitening = np.linalg.inv(np.linalg.cholesky(np.cov(Z.transform(X).T)))
@@ -475,7 +475,7 @@ def test_unlabelled_rows_train_the_head_only(binary, missing, head):
     some = np.arange(len(y)) % 3 == 0
     partly = e.astype(object)
     partly[some] = missing
-    how = {"n_spurious": 2, "head": head, "weights": None}
+    how = {"n_spurious": 2, "head": head, "weights": None, "C": 1.0}
     clf = fit((X, y, partly), **how)
     labelled = fit((X[~some], y[~some], e[~some]), **how)
     assert clf.moments_.count.sum() == np.sum(~some)
@@ -496,7 +496,7 @@ def test_unlabelled_rows_weigh_as_their_class_would(binary):
     X, y, e = binary
     partly = e.astype(object)
     partly[::3] = None
-    clf = fit((X, y, partly), n_spurious=2, weights="group")
+    clf = fit((X, y, partly), n_spurious=2, weights="group", C=1.0)
     known = np.arange(len(y)) % 3 != 0
     w = balanced(y)
     # Labelled rows keep their class's share of the weight, spread evenly over its environments.
@@ -747,7 +747,7 @@ def test_few_rows_are_enough_to_fit(few, head, form):
 
 def test_one_environment_removes_nothing_on_request(binary):
     X, y, _ = binary
-    clf = ISRClassifier(missing_environments="single", weights=None).fit(X, y)
+    clf = ISRClassifier(missing_environments="single", weights=None, C=1.0).fit(X, y)
     assert clf.n_spurious_ == 0
     assert clf.spurious_basis_.shape == (5, 0)
     assert clf.rank_test_ is None

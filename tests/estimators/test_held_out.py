@@ -1,14 +1,15 @@
-"""Regression that does no harm: features given the target, and removals that must prove useful."""
+"""Removals that do no harm in held-out environments: regressions, then classifiers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from isrlearn import ISRRegressor, ISRRegressorCV
+from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRRegressorCV
 from isrlearn.core import Moments, given_target, mean_rank, principal_angles, regression_subspace
+from isrlearn.core.methods import METHODS
 from isrlearn.engine import cell_moments
-from isrlearn.estimators.held_out import beyond_doubt, held_out_errors
+from isrlearn.estimators.held_out import beyond_doubt, held_out_accuracy, held_out_errors
 from isrlearn.io import load, save
 
 
@@ -230,3 +231,106 @@ def test_many_environments_are_left_out_in_twenty_folds():
 def test_permutation_is_for_means():
     with pytest.raises(ValueError, match="n_spurious='permutation' compares means"):
         ISRRegressor("permutation", compare="given-target").fit([[0.0], [1.0]], [0.0, 1.0], [0, 1])
+
+
+# Classifiers
+
+
+def people(n_people, n, seed, *, K=3):
+    """Classes that shift with the person wherever they differ clearly, by less than they differ."""
+    rng = np.random.default_rng(seed)
+    y, e = rng.integers(K, size=n), rng.integers(n_people, size=n)
+    signal, shift = rng.normal(size=(K, 7)), rng.normal(size=(K, n_people, 5))
+    X = signal[y] * [2, 2, 2, 2, 2, 0.3, 0.3] + rng.normal(size=(n, 7))
+    X[:, :5] += 0.7 * shift[y, e]
+    return X, y, e
+
+
+def agreeing(shares, n, seed):
+    """A shortcut, right in these shares of the rows of each environment, and a noisier cause."""
+    rng = np.random.default_rng(seed)
+    e = np.repeat(np.arange(len(shares)), n)
+    cause = rng.integers(2, size=len(e))
+    y = np.where(rng.random(len(e)) < 0.25, 1 - cause, cause)
+    colour = np.where(rng.random(len(e)) < np.asarray(shares)[e], y, 1 - y)
+    X = np.column_stack([2 * cause - 1, 2 * colour - 1, np.zeros((len(e), 4))])
+    return X + rng.normal(size=X.shape) * [0.5, 0.1, 1, 1, 1, 1], y, e
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("method", ["mean", "joint"])
+def test_the_accuracy_from_moments_is_that_of_rows(K, method):
+    X, y, e = people(4, 40_000, 0, K=K)
+    found = held_out_accuracy(cell_moments(X, y, e), METHODS[method], 2)
+    for name in range(4):
+        out = e == name
+        for how, rank in (("nothing", 0), ("removal", 2)):
+            clf = ISRClassifier(method, n_spurious=rank, head="lda", weights="class")
+            right = clf.fit(X[~out], y[~out], e[~out]).predict(X[out]) == y[out]
+            accuracy = np.mean([right[y[out] == k].mean() for k in range(K)])
+            # With three classes, only the nearest other one counts.
+            assert found[how][name] == pytest.approx(accuracy, abs=0.01 if K == 2 else 0.05)
+
+
+def test_a_harmful_removal_is_not_made():
+    X, y, e = people(10, 4000, 0)
+    with pytest.warns(UserWarning, match=r"left out from 0\.\d\d to .* n_spurious=5 removes it"):
+        clf = ISRClassifier().fit(X, y, e)
+    assert clf.n_spurious_ == 0
+    assert clf.rank_test_.rank == 5
+    assert (clf.held_out_["removal"] < clf.held_out_["nothing"]).all()
+    plain = ISRClassifier(n_spurious=0, weights="class").fit(X, y, e)
+    np.testing.assert_allclose(clf.coef_, plain.coef_, atol=1e-10)
+    # What was asked for is done.
+    assert ISRClassifier(n_spurious=2).fit(X, y, e).n_spurious_ == 2
+    with pytest.warns(UserWarning, match="nothing was removed"):
+        within = ISRClassifier(weights="within").fit(X, y, e)
+    expected = ISRClassifier(n_spurious=0, weights="within").fit(X, y, e)
+    np.testing.assert_allclose(within.coef_, expected.coef_, atol=1e-10)
+
+
+def test_a_search_tries_no_harmful_removal():
+    X, y, e = people(10, 2000, 1)
+    with pytest.warns(UserWarning, match="nothing was removed"):
+        search = ISRClassifierCV().fit(X, y, e)
+    assert {point["scale"] for point in search.cv_results_["params"]} == {1.0}
+    assert {point["weights"] for point in search.cv_results_["params"]} == {
+        "auto",
+        "class",
+        "group",
+    }
+    # Without a setting that removes nothing there is nothing to choose.
+    only = ISRClassifierCV(scale=0.0, n_spurious=[1, 2], C=0.1).fit(X, y, e)
+    assert only.best_params_["scale"] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shares", [(0.9, 0.85, 0.8), np.linspace(0.95, 0.6, 12)], ids=len)
+def test_a_shortcut_that_helps_in_all_environments_is_removed(shares, seed):
+    X, y, e = agreeing(shares, 1000, seed)
+    clf = ISRClassifier().fit(X, y, e)
+    assert clf.n_spurious_ == 1
+    # Removal costs accuracy in environments like these, and wins where the shortcut is reversed.
+    assert clf.held_out_["removal"].mean() < clf.held_out_["nothing"].mean()
+    X, y, e = agreeing((0.1,), 2000, seed + 100)
+    plain = ISRClassifier(n_spurious=0).fit(*agreeing(shares, 1000, seed))
+    assert clf.score(X, y) > plain.score(X, y) + 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_check_needs_moments_only(seed):
+    X, y, e = people(9, 2500, seed)
+    how = {"head": "lda", "weights": "class"}
+    with pytest.warns(UserWarning, match="nothing was removed"):
+        clf = ISRClassifier(**how).fit(X, y, e)
+    with pytest.warns(UserWarning, match="nothing was removed"):
+        from_moments = ISRClassifier(**how).fit_moments(cell_moments(X, y, e))
+    for name, accuracy in clf.held_out_.items():
+        np.testing.assert_allclose(from_moments.held_out_[name], accuracy, atol=1e-9)
+
+
+def test_two_environments_allow_no_check():
+    X, y, e = people(2, 1000, 0)
+    clf = ISRClassifier().fit(X, y, e)
+    assert clf.n_spurious_ > 0
+    assert clf.held_out_ is None

@@ -47,6 +47,9 @@ _MOST_BYTES, _FEWEST_UNKNOWN, _FEWEST_COMPARED = 1 << 30, 0.01, 5
 #: Subsamples that heads are averaged over, and rows of a group that they have if there are.
 _SUBSAMPLES, _FEWEST_DRAWN = 10, 5
 
+#: Weights with which classes are compared inside environments, where these link all classes.
+INSIDE = ("auto", "within")
+
 Weights = tuple[NDArray, NDArray] | None
 
 
@@ -394,7 +397,7 @@ def cell_weights(moments: Moments, weights: Any) -> tuple[NDArray, NDArray]:
     count, unlabelled = moments.count, moments.unlabelled
     totals = count.sum(axis=1) + (0.0 if unlabelled is None else unlabelled.count[:, 0])
     by_class = totals.sum() / (len(totals) * totals)
-    if weights in ("group", "within"):
+    if weights in ("group", *INSIDE):
         seen = np.maximum(np.count_nonzero(count, axis=1), 1)
         share = by_class * count.sum(axis=1) / seen
         return share[:, None] / np.where(count > 0, count, np.inf), by_class

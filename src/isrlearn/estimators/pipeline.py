@@ -31,8 +31,13 @@ from isrlearn.estimators.given_heads import (
     published_coordinates,
     published_head,
 )
-from isrlearn.estimators.heads import HEADS, Problem, Within, cell_weights, n_repeated
-from isrlearn.estimators.held_out import compared_moments, helpful
+from isrlearn.estimators.heads import HEADS, INSIDE, Problem, Within, cell_weights, n_repeated
+from isrlearn.estimators.held_out import (
+    compared_moments,
+    held_out_accuracy,
+    helpful,
+    is_harmful,
+)
 from isrlearn.estimators.permutation import permutation_rank
 
 Keep = Literal["mean", "pooled", "cell"]
@@ -115,7 +120,7 @@ class Fitted:
     compared : str, default="means"
         What a regression compared.
     held_out : dict or None
-        Errors on held-out environments, if they decided that.
+        Errors, or accuracies, on held-out environments, if they decided what was removed.
     """
 
     moments: Moments
@@ -142,9 +147,9 @@ class Fitted:
             flat = is_regressor(estimator)
             estimator.coef_ = self.coef
             estimator.intercept_ = float(self.intercept[0]) if flat else self.intercept
+            estimator.held_out_ = self.held_out
             if flat:
                 estimator.compared_ = self.compared if estimator.n_spurious_ else "nothing"
-                estimator.held_out_ = self.held_out
         return estimator
 
 
@@ -222,7 +227,7 @@ class Fitter:
         self.features = self.reduced
         if self.reduced.n_features > d:
             self.features = self.reduced.columns(d)  # without the target
-        inside = any(isinstance(s.weights, str) and s.weights == "within" for s in settings)
+        inside = any(isinstance(s.weights, str) and s.weights in INSIDE for s in settings)
         self.within = Within.among(self.sample) if inside else None
 
     def _reduce(self, sample: Any, components: NDArray) -> None:
@@ -240,10 +245,13 @@ class Fitter:
         s, P, held_out = settings, self.components, None
         if s.compare == "auto":
             s, held_out = self._chosen(s)
-        key = (s.method, s.compare, s.n_spurious, s.level)
-        if key not in self._subspaces:
-            self._subspaces[key] = self._find(s)
-        found = self._subspaces[key]
+        found = self._subspace(s)
+        if not (self.clip or isinstance(s.head, tuple | None)):
+            held_out = held_out or self.held_out(s)
+        if held_out and "removal" in held_out and is_harmful(held_out):
+            warn_of_harm(held_out, found.rank)
+            found = replace(found, basis=found.basis[:, :0], dual=found.dual[:, :0])
+            s = replace(s, weights="class" if s.weights == "auto" else s.weights)
         subspace = found if P is None else found.lift(P)
         center = self.moments.total[1][: len(subspace.basis)]
         if P is None and s.variant != "pooled":
@@ -259,6 +267,28 @@ class Fitter:
                 coef = coef @ P.T
                 intercept = intercept - coef @ center
         return Fitted(self.moments, subspace, eraser, P, coef, intercept, s.compare, held_out)
+
+    def held_out(self, s: Settings) -> dict[str, NDArray] | None:
+        """Accuracy in environments left out, without and with the removal that was tested for.
+
+        None where three environments and the scatter of every cell are not there, or where the
+        number of directions was given: then they are removed.
+        """
+        moments, method, tested = self.features, METHODS[s.method], isinstance(s.n_spurious, str)
+        if not (tested and method.uses_classes and s.variant == "pooled" and s.scale < 1):
+            return None
+        few = len(moments.environments) < 3 or moments.n_features >= _WIDE
+        if few or moments.scatter is None or moments.pooled or not self._subspace(s).rank:
+            return None
+        rank = self._subspace(s).rank
+        return held_out_accuracy(moments, method, rank, penalty=s.penalty, scale=s.scale)
+
+    def _subspace(self, s: Settings) -> Subspace:
+        """The spurious subspace, found once for all settings that share it."""
+        key = (s.method, s.compare, s.n_spurious, s.level)
+        if key not in self._subspaces:
+            self._subspaces[key] = self._find(s)
+        return self._subspaces[key]
 
     def _chosen(self, s: Settings) -> tuple[Settings, dict[str, NDArray] | None]:
         """Settings that compare what helps on held-out environments, and the errors there."""
@@ -369,7 +399,7 @@ class Fitter:
         weights, within, samples = None, None, [(self.sample, self.reduced)]
         if isinstance(s.weights, str) and s.weights == "subsample":
             samples = self._subsamples()
-        elif isinstance(s.weights, str) and s.weights == "within" and self.within:
+        elif isinstance(s.weights, str) and s.weights in INSIDE and self.within:
             within = self.within
         elif s.weights is not None:
             weights = cell_weights(self.moments, s.weights)
@@ -397,6 +427,19 @@ class Fitter:
             keep = "mean" if self.reduced.scatter is None else "pooled"
             self._parts = [(part, part.moments(keep)) for part in self.sample.subsamples()]
         return self._parts
+
+
+def warn_of_harm(accuracy: dict[str, NDArray], rank: int) -> None:
+    """Warn where nothing is removed because that would lower the accuracy in new environments."""
+    checked = np.isfinite(accuracy["removal"])
+    before, after = (accuracy[how][checked].mean() for how in ("nothing", "removal"))
+    warnings.warn(
+        f"removing what shifts between environments (dimensions: {rank}) lowers the accuracy in "
+        f"environments left out from {before:.2f} to {after:.2f} (mean over {checked.sum()}), so "
+        f"nothing was removed; n_spurious={rank} removes it",
+        UserWarning,
+        stacklevel=6,
+    )
 
 
 def _warn_if_equal(settings: Settings, moments: Moments, sample: Any) -> None:

@@ -22,7 +22,8 @@ from isrlearn.core.methods import METHODS
 from isrlearn.estimators import selection as rules
 from isrlearn.estimators.folds import empty_cells, folds_of, unseen_cell_folds
 from isrlearn.estimators.heads import Sample
-from isrlearn.estimators.pipeline import Fitter, Settings
+from isrlearn.estimators.held_out import is_harmful
+from isrlearn.estimators.pipeline import Fitter, Settings, warn_of_harm
 from isrlearn.progress import progress
 
 Split = tuple[Sample, Sample]
@@ -98,6 +99,7 @@ class Search(check.SparseInput, BaseEstimator):
         check.check_choice("selection", self.selection_, rules.SELECTIONS)
         points, splits = self._points(sample), self._splits(sample, validation)
         by_group = self.selection_ == "worst-group" and self._target == "classes"
+        points = self._without_harm(points, sample) if by_group else points
         folds = unseen_cell_folds(sample.cells) if by_group and validation is None else None
         if folds == []:
             # Nothing shows what would happen in the empty cells: remove all that was found.
@@ -123,7 +125,7 @@ class Search(check.SparseInput, BaseEstimator):
         self.cv_results_ = rules.results_of(points, scores, pooled, self.selection_, compared)
         self.cv_results_ |= {} if unseen is None else {"unseen_cells": unseen}
         efforts = [rules.effort(point, self._penalty) for point in points]
-        first = rules.reference(points, self._penalty, default=unknown)
+        first = rules.reference(points, self._penalty)
         only_penalties = len({repr(point | {self._penalty: None}) for point in points}) == 1
         if only_penalties or not rules.is_cautious(points[first]):
             margin = 0.0  # there is no removal to protect: the best setting is the choice
@@ -171,11 +173,22 @@ class Search(check.SparseInput, BaseEstimator):
                 penalty = {self._penalty: penalties} if isinstance(head, str) else {}
                 points += ParameterGrid(grid | {"head": [head]} | penalty)
         if self.variant == "pooled" and isinstance(self.weights, str) and self.weights == "auto":
-            # Group-balanced regression, without removal, is what the others must beat.
-            plain = [p | {"weights": "group"} for p in points if p["scale"] == 1]
-            plain = [p for p in plain if p["head"] == "logistic"]
-            points += [p for p in plain if p == plain[0] | {"C": p["C"]}]
+            # Balanced regressions, without removal, are what the others must beat.
+            plain = [p for p in points if p["scale"] == 1 and p["head"] == "logistic"]
+            plain = [p for p in plain if p == plain[0] | {"C": p["C"]}]
+            points += [p | {"weights": weights} for weights in ("group", "class") for p in plain]
         return points
+
+    def _without_harm(self, points: list[dict], sample: Sample) -> list[dict]:
+        """Settings that remove nothing, where the tested removal is harmful; else all of them."""
+        idle = [point for point in points if point["scale"] == 1 or point["n_spurious"] == 0]
+        settings = self._estimator(**points[rules.reference(points, self._penalty)])._settings()
+        fitter = Fitter(sample, [settings]) if idle else None
+        found = fitter.held_out(settings) if fitter else None
+        if fitter is None or found is None or not is_harmful(found):
+            return points
+        warn_of_harm(found, fitter.fit(settings).subspace.rank)
+        return idle
 
     def _most(self, sample: Sample, method: str) -> int:
         """Largest number of spurious dimensions that a method can find."""

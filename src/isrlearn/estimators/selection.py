@@ -94,17 +94,22 @@ def effort(point: dict, penalty: str) -> tuple:
     weights = point.get("weights")
     order = {None: 0, "class": 1, "within": 2, "group": 3, "subsample": 4}
     weighted = 1 if isinstance(weights, dict) else order.get(weights, 3)
-    strength = point.get(penalty, 1.0)
+    strength = _strength(point, penalty)
     # A large C is a small penalty, a large alpha a large one.
     freedom = strength if penalty == "C" else -strength
     return (removed if dimensions else 0.0, dimensions, weighted, freedom)
 
 
-def reference(points: Sequence[dict], penalty: str, *, default: bool = False) -> int:
-    """Position of the setting that others must beat clearly.
+def _strength(point: dict, penalty: str) -> float:
+    """C or alpha of a setting."""
+    value = point.get(penalty, "auto")
+    return _REFERENCE_C if isinstance(value, str) else float(value)
 
-    It removes all that a test finds, compares classes inside environments, and has C = 0.1, or
-    with `default` that of `ISRClassifier`.
+
+def reference(points: Sequence[dict], penalty: str) -> int:
+    """Position of the setting that others must beat clearly: the defaults of `ISRClassifier`.
+
+    It removes all that a test finds, compares classes inside environments, and has C = 0.1.
 
     Examples
     --------
@@ -112,14 +117,13 @@ def reference(points: Sequence[dict], penalty: str, *, default: bool = False) ->
     >>> points[reference(points, "C")]
     {'scale': 0.0, 'weights': 'within'}
     """
-    usual = 1.0 if default else _REFERENCE_C
 
     def distance(i: int) -> tuple:
         point = points[i]
         tested = isinstance(point.get("n_spurious", "auto"), str)
-        weights, strength = point.get("weights"), float(point.get(penalty, usual))
+        weights, strength = point.get("weights"), _strength(point, penalty)
         within = isinstance(weights, str) and weights in ("auto", "within")
-        apart = abs(np.log(max(strength, np.finfo(float).tiny) / usual))
+        apart = abs(np.log(max(strength, np.finfo(float).tiny) / _REFERENCE_C))
         return (not is_cautious(point), not tested, not within, apart)
 
     return min(range(len(points)), key=distance)

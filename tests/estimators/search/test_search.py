@@ -229,15 +229,16 @@ def test_points_are_all_combinations_with_the_penalty_where_it_matters(data):
     assert {"C" in p for p in points if p["head"] is head} == {False}
 
 
-def test_group_balanced_regression_is_tried_by_default(data):
+def test_balanced_regressions_are_tried_by_default(data):
     points = (
         ISRClassifierCV(n_spurious=[1, 2], C=[0.1, 1.0], cv=2)
         .fit(data.X, data.y, data.environments)
         .cv_results_["params"]
     )
-    weighted = [p for p in points if p["weights"] == "group"]
-    assert [(p["scale"], p["n_spurious"], p["C"]) for p in weighted] == [(1, 1, 0.1), (1, 1, 1.0)]
-    assert len(points) == 2 * 3 * 2 + 2
+    for weights in ("group", "class"):
+        plain = [p for p in points if p["weights"] == weights]
+        assert [(p["scale"], p["n_spurious"], p["C"]) for p in plain] == [(1, 1, 0.1), (1, 1, 1.0)]
+    assert len(points) == 2 * 3 * 2 + 4
 
 
 def test_a_removal_that_takes_the_signal_is_not_chosen():
@@ -252,6 +253,7 @@ def test_a_removal_that_takes_the_signal_is_not_chosen():
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.2, True), (0.8, False)])
+@pytest.mark.filterwarnings("ignore:removing what shifts")
 def test_where_most_environments_are_unknown_the_defaults_are_kept(share, kept):
     rng = np.random.default_rng(0)
     y, e = rng.integers(2, size=900), rng.integers(3, size=900).astype(float)
@@ -260,7 +262,7 @@ def test_where_most_environments_are_unknown_the_defaults_are_kept(share, kept):
     e[rng.random(900) > share] = np.nan
     search = ISRClassifierCV().fit(X, y, e)
     chosen = search.best_params_
-    assert ((chosen["n_spurious"], chosen["scale"], chosen["C"]) == ("auto", 0, 1.0)) == kept
+    assert ((chosen["n_spurious"], chosen["scale"], chosen["C"]) == ("auto", 0, 0.1)) == kept
 
 
 @pytest.mark.parametrize(("n_spurious", "scale"), [(0, 1.0), ("auto", 0.0)])
@@ -287,7 +289,7 @@ def test_candidates():
     [
         ({"n_spurious": [1, 9]}, "n_spurious=9 is more than the 4 possible"),
         ({"scale": [0.0, 2.0]}, r"scale must be a number in \[0, 1\]; got 2\.0"),
-        ({"C": [0.0]}, "C must be a number greater than 0"),
+        ({"C": [0.0]}, "C must be 'auto' or a number greater than 0"),
         ({"weights": ["row"]}, "got 'row'"),
         ({"method": "median"}, "got 'median'"),
         ({"head": ["svm"]}, "got 'svm'"),
