@@ -195,9 +195,10 @@ def test_mean_rank_is_what_the_means_span(n_classes, E, rank):
     assert np.linalg.matrix_rank(shifts.reshape(-1, 10), tol=1e-9) == rank
 
 
-def test_covariance_rank_is_all_or_nothing():
-    assert gaussian_truth(3, random_state=0).covariance_rank == 5
-    assert gaussian_truth(3, sigma_spurious=0.5, random_state=0).covariance_rank == 0
+def test_one_deviation_is_that_of_every_environment():
+    assert len(np.unique(gaussian_truth(3, random_state=0).sigma_spurious)) == 3
+    given = gaussian_truth(3, sigma_spurious=0.5, random_state=0).sigma_spurious
+    np.testing.assert_array_equal(given, [0.5, 0.5, 0.5])
 
 
 @pytest.mark.parametrize(

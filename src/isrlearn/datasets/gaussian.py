@@ -121,12 +121,14 @@ def make_gaussian_environments(
             offsets=mu_e,
         )
     else:
+        if sigma_spurious is None:
+            sigma_spurious = sigma * np.array([g.uniform(*_SIGMA_RANGE) for g in rngs(_SIGMAS)])
         truth = GaussianTruth(
             **shared,
             class_priors=_priors(class_priors, K),
             invariant_means=mu_c if classes else np.stack([-mu_c, mu_c]),
             spurious_means=mu_e if classes else np.stack([-mu_e, mu_e]),
-            sigma_spurious=_sigmas(sigma_spurious, sigma, rngs(_SIGMAS)),
+            sigma_spurious=check.numbers("sigma_spurious", sigma_spurious, (E,), 0, above=True),
         )
     return truth.sample(n_samples, random_state=streams.child(Use.TRAIN))
 
@@ -139,11 +141,3 @@ def _priors(given: ArrayLike | None, K: int) -> NDArray[np.float64]:
     if not np.isclose(priors.sum(), 1.0):
         raise ValueError(f"class_priors={given!r} must be {K} positive numbers that sum to 1.")
     return priors / priors.sum()
-
-
-def _sigmas(given: Any, sigma: float, rngs: list[np.random.Generator]) -> NDArray[np.float64]:
-    """Standard deviation of z_e in each environment: given for each or for all, or drawn."""
-    if given is None:
-        return sigma * np.array([rng.uniform(*_SIGMA_RANGE) for rng in rngs])
-    each = np.full(len(rngs), given) if np.ndim(given) == 0 else given
-    return check.numbers("sigma_spurious", each, (len(rngs),), 0, above=True)

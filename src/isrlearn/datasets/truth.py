@@ -83,10 +83,6 @@ class LinearTruth(ABC):
         """The latent features of samples X, (n, d): invariant columns first."""
         return np.asarray(X, dtype=np.float64) @ self.unmixing.T
 
-    def observed(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The features of samples with latent features Z, (n, d)."""
-        return Z if np.array_equal(self.mixing, np.eye(self.n_features)) else Z @ self.mixing.T
-
     def sample(
         self,
         n_samples: int | ArrayLike,
@@ -94,17 +90,10 @@ class LinearTruth(ABC):
         random_state: RandomState | Streams = None,
         permuted: bool = False,
     ) -> EnvironmentData:
-        """Samples of every environment, one environment after the other.
+        """As many samples of every environment, or of each, one environment after the other.
 
-        Parameters
-        ----------
-        n_samples : int or array-like of shape (E,)
-            Samples of each environment.
-        random_state : int, Generator or None
-            Source of the draw.
-        permuted : bool, default=False
-            Permute z_e among the samples of each environment: its distribution stays the same,
-            its relation to the target is lost.
+        With `permuted`, z_e is permuted among the samples of each environment: its distribution
+        stays the same, its relation to the target is lost.
         """
         each = counts("n_samples", n_samples, (self.n_environments,))
         streams = Streams.of(random_state)
@@ -116,7 +105,7 @@ class LinearTruth(ABC):
             if permuted:
                 block[:, self.n_invariant :] = rng.permutation(block[:, self.n_invariant :])
         environments = np.repeat(np.arange(len(each)), each)
-        return EnvironmentData(self.observed(Z), np.concatenate(targets), environments, self)
+        return EnvironmentData(Z @ self.mixing.T, np.concatenate(targets), environments, self)
 
     @abstractmethod
     def _draw(self, e: int, Z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[Any]:
@@ -140,11 +129,6 @@ class GaussianTruth(LinearTruth):
     sigma_invariant: float  # sigma_c
     sigma_spurious: NDArray[np.float64]  # (E,), sigma_e
     stratified: bool = False  # class counts are n times the priors, rounded, instead of drawn
-
-    @property
-    def covariance_rank(self) -> int:
-        """Spurious dimensions along which covariances differ: all, or none."""
-        return self.n_spurious if np.ptp(self.sigma_spurious) > 0 else 0
 
     @cached_property
     def moments(self) -> Moments:

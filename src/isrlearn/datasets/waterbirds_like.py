@@ -115,7 +115,7 @@ def make_waterbirds_like(
         Z = rng.standard_normal((len(cell), d))[:, order]
         Z += np.hstack([truth.invariant_means[k], truth.spurious_means[k, e]])
         y, environments = np.array(CLASSES)[k], np.array(ENVIRONMENTS)[e]
-        parts.append(EnvironmentData(truth.observed(Z), y, environments, truth))
+        parts.append(EnvironmentData(Z @ truth.mixing.T, y, environments, truth))
     return Splits(*parts)
 
 

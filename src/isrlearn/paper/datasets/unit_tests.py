@@ -263,7 +263,7 @@ def permute_spurious(data: EnvironmentData, *, random_state: RandomState = None)
     for i, name in enumerate(np.unique(data.environments)):
         rows = np.flatnonzero(data.environments == name)
         spurious[rows] = spurious[streams.generator(i).permutation(rows)]
-    return EnvironmentData(truth.observed(Z), data.y, data.environments, truth)
+    return EnvironmentData(Z @ truth.mixing.T, data.y, data.environments, truth)
 
 
 def _lookup(name: str) -> tuple[str, bool]:
