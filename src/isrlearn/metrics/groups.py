@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,6 +143,31 @@ def check_train_groups(train_groups: Mapping[Group, int], evaluated: Mapping[Gro
             )
     if not sum(train_groups.values()):
         raise ValueError("train_groups counts no row at all; use group_sizes on the training data")
+
+
+@dataclass(frozen=True)
+class InGroup:
+    """What is known about the rows of one group."""
+
+    label: Any  #: The class; None for a regression.
+    environment: Any  #: The environment.
+    n: int  #: Number of rows.
+
+    @property
+    def group(self) -> Group:
+        """``(class, environment)``, or the environment alone for a regression."""
+        return self.environment if self.label is None else (self.label, self.environment)
+
+    @property
+    def name(self) -> str:
+        """The group as text."""
+        return str(self.environment) if self.label is None else f"{self.label}, {self.environment}"
+
+
+def table(sides: str, head: list[str], rows: list[list[Any]]) -> tuple[list[list[Any]], str]:
+    """A table with its head, and the sides of its columns, without the columns that hold None."""
+    kept = [value is not None for value in rows[0]]
+    return [list(compress(row, kept)) for row in (head, *rows)], "".join(compress(sides, kept))
 
 
 class Score(NamedTuple):

@@ -13,14 +13,14 @@ from scipy.stats import binomtest
 
 from isrlearn import markup
 
-from .groups import Group, checked
+from .groups import InGroup, checked, table
 
 #: Draws of the bootstrap that are in memory together.
 _DRAWS = 100
-#: Score from a mean loss, which is the share of wrong labels or the mean squared error.
-_SCORES: dict[str, Callable[[NDArray], NDArray]] = {
-    "accuracy": lambda loss: 1 - loss,
-    "rmse": np.sqrt,
+#: Loss of each row, from targets and predictions, and the score of a mean loss.
+_METRICS: dict[str, tuple[Callable[[NDArray, NDArray], NDArray], Callable[[NDArray], NDArray]]] = {
+    "accuracy": (lambda true, pred: (true != pred).astype(float), lambda loss: 1 - loss),
+    "rmse": (lambda true, pred: (true - pred) ** 2, np.sqrt),
 }
 
 
@@ -51,7 +51,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PairedGroup:
+class PairedGroup(InGroup):
     """Scores of two models in one group, and the rows on which they differ.
 
     Examples
@@ -61,19 +61,11 @@ class PairedGroup:
     ('cow', 'beach')
     """
 
-    label: Any  #: The class; None for a regression.
-    environment: Any  #: The environment.
-    n: int  #: Number of rows.
     before: float  #: Score of the first model.
     after: float  #: Score of the second model.
     gained: int  #: Rows that only the second model predicts correctly, or with a smaller error.
     lost: int  #: Rows that only the first model predicts correctly, or with a smaller error.
     p_value: float  #: Of the hypothesis that a change is as likely to be a gain as a loss
-
-    @property
-    def group(self) -> Group:
-        """``(class, environment)``, or the environment alone for a regression."""
-        return self.environment if self.label is None else (self.label, self.environment)
 
 
 @dataclass(frozen=True)
@@ -98,20 +90,17 @@ class PairedReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
-        changes = {"worst": self.worst._asdict(), "average": self.average._asdict()}
-        return {**asdict(self), **changes, "groups": [asdict(g) for g in self.groups]}
+        return asdict(self) | {k: getattr(self, k)._asdict() for k in ("worst", "average")}
 
     def __str__(self) -> str:
         """The groups as a table, then the worst group and the average."""
-        with_class = self.groups[0].label is not None
-        head = ["environment", "n", "before", "after", "gained", "lost", "p-value"]
-        rows = [[*["class"] * with_class, *head]]
+        head = ["class", "environment", "n", "before", "after", "gained", "lost", "p-value"]
+        rows = []
         for g in self.groups:
-            scores = f"{g.before:.4f}", f"{g.after:.4f}"
-            row = [g.environment, g.n, *scores, g.gained, g.lost, f"{g.p_value:.2g}"]
-            rows.append([*[g.label] * with_class, *row])
-        summaries = [f"worst group  {self.worst}", f"average      {self.average}"]
-        return "\n".join([*markup.aligned(rows, "<" * with_class + "<>>>>>>"), "", *summaries])
+            change = f"{g.before:.4f}", f"{g.after:.4f}", g.gained, g.lost, f"{g.p_value:.2g}"
+            rows.append([g.label, g.environment, g.n, *change])
+        lines = markup.aligned(*table("<<>>>>>>", head, rows))
+        return "\n".join([*lines, "", f"worst group  {self.worst}", f"average      {self.average}"])
 
 
 def paired_report(
@@ -175,13 +164,12 @@ def paired_report(
     worst group  0.1000 to 0.8000: +0.7000 [+0.1111, +0.9231]
     average      0.5500 to 0.8500: +0.3000 [+0.0000, +0.5500]
     """
-    if metric not in _SCORES:
+    if metric not in _METRICS:
         raise ValueError(f"metric must be 'accuracy' or 'rmse' for a comparison, got {metric!r}")
-    both = {"before": before, "after": after}
+    both, (losses, score) = {"before": before, "after": after}, _METRICS[metric]
     true, given, rows_of, unit = checked(y_true, both, environments, clusters, metric, level)
-    loss = np.stack([_loss(true, values, metric) for values in given], axis=1)  # (n, 2)
-    score, code = _SCORES[metric], np.zeros(len(true), dtype=int)
-    groups = []
+    loss = np.stack([losses(true, values) for values in given], axis=1)  # (n, 2)
+    groups, code = [], np.zeros(len(true), dtype=int)
     for g, (group, rows) in enumerate(rows_of.items()):
         code[rows] = g + 1
         label, environment = group if metric == "accuracy" else (None, group)
@@ -199,11 +187,6 @@ def paired_report(
         tails = np.quantile(np.diff(score(drawn)), [(1 - level) / 2, (1 + level) / 2])
         changes.append(Change(*score(found).tolist(), *tails.tolist()))
     return PairedReport(metric, level, tuple(groups), *changes)
-
-
-def _loss(true: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
-    """What each row adds to the mean loss."""
-    return (true != predicted).astype(float) if metric == "accuracy" else (true - predicted) ** 2
 
 
 def _sign_test(gains: NDArray) -> float:

@@ -12,11 +12,11 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from isrlearn import markup
 
-from .groups import METRICS, Group, Score, check_metric, check_train_groups, checked
+from .groups import METRICS, Group, InGroup, Score, check_metric, check_train_groups, checked, table
 
 
 @dataclass(frozen=True)
-class GroupScore:
+class GroupScore(InGroup):
     """Score of one group, its confidence interval and its size.
 
     Examples
@@ -26,23 +26,10 @@ class GroupScore:
     ('cow', 'beach')
     """
 
-    label: Any  #: The class; None for a regression.
-    environment: Any  #: The environment.
-    n: int  #: Number of rows.
     value: float  #: The score.
     low: float  #: Lower end of its confidence interval.
     high: float  #: Upper end.
     n_train: int | None = None  #: Number of rows in training, if known.
-
-    @property
-    def group(self) -> Group:
-        """``(class, environment)``, or the environment alone for a regression."""
-        return self.environment if self.label is None else (self.label, self.environment)
-
-    @property
-    def name(self) -> str:
-        """The group as text."""
-        return str(self.environment) if self.label is None else f"{self.label}, {self.environment}"
 
 
 @dataclass(frozen=True)
@@ -144,27 +131,23 @@ class GroupReport:
 
     def _table(self, groups: tuple[GroupScore, ...]) -> tuple[list[list[Any]], str]:
         """Rows of a table of some groups, its head first, and the sides of its columns."""
-        with_class, with_train = groups[0].label is not None, groups[0].n_train is not None
-        head = ["environment", "n", self.metric, f"{100 * self.level:g}% interval"]
-        rows: list[list[Any]] = [[*["class"] * with_class, *head, *["n in training"] * with_train]]
+        interval = f"{100 * self.level:g}% interval"
+        head = ["class", "environment", "n", self.metric, interval, "n in training"]
+        rows = []
         for g in groups:
-            row = [g.environment, g.n, f"{g.value:.4f}", f"[{g.low:.4f}, {g.high:.4f}]"]
-            rows.append([*[g.label] * with_class, *row, *[g.n_train] * with_train])
-        return rows, "<" * with_class + "<>><>"
+            score = f"{g.value:.4f}", f"[{g.low:.4f}, {g.high:.4f}]"
+            rows.append([g.label, g.environment, g.n, *score, g.n_train])
+        return table("<<>><>", head, rows)
 
     def _summaries(self) -> list[tuple[str, str, str]]:
         """The worst group and the averages: name, value and note."""
         worst, (low, high) = self.by_rank[0], self.worst_interval
-        rest = ""
-        if self.n_without_environment:
-            rest = f", {self.n_without_environment} without an environment"
-        where = (
-            f"class {worst.label}, " * (worst.label is not None)
-            + f"environment {worst.environment}"
-        )
+        rest = f", {self.n_without_environment} without an environment"
+        rest *= self.n_without_environment > 0
+        where = f"class {worst.label}, " * (worst.label is not None)
         name = "largest true rmse" if self.metric == "rmse" else "lowest true score"
         summaries = [
-            ("worst group", f"{self.worst:.4f}", where),
+            ("worst group", f"{self.worst:.4f}", f"{where}environment {worst.environment}"),
             (name, f"[{low:.4f}, {high:.4f}]", "of any group"),
             ("average", f"{self.average:.4f}", f"all {self.n} rows{rest}"),
             ("balanced average", f"{self.balanced_average:.4f}", "each group counts the same"),
