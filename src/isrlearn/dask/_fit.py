@@ -128,8 +128,4 @@ def _lazy(estimator: Any, X: Any, method: str, width: int | None = None, **resul
     X = X.rechunk({1: -1})
     if width is not None:
         result["chunks"] = (X.chunks[0], (width,))
-    return X.map_blocks(_call, small, method, **result)
-
-
-def _call(block: Any, estimator: Any, method: str) -> Any:
-    return getattr(estimator, method)(np.asarray(block))
+    return X.map_blocks(getattr(small, method), **result)

@@ -9,7 +9,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import pairwise
-from operator import methodcaller
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from isrlearn.core.labels import Cells
 from isrlearn.core.moments import Moments
 from isrlearn.dask.cluster import client_in_use, computed
 from isrlearn.engine import LogisticFit, LogisticLoss, Rows, fit_intercept, minimise
@@ -53,8 +51,12 @@ class DaskRows(Rows):
     def in_parts(self, whole: Sample) -> DaskSample:
         """The sample of these rows with its labels sent to the workers, once for all passes."""
         ends, bare = np.cumsum(self.lengths), replace(whole, X=np.empty((len(self), 0)))
-        parts = [np.arange(end - n, end) for n, end in zip(self.lengths, ends, strict=True)]
-        labels = list(dask.persist(*(dask.delayed(bare.rows(part)) for part in parts)))
+        labels = []
+        for n, end in zip(self.lengths, ends, strict=True):
+            rows = np.arange(end - n, end)
+            cells = replace(whole.cells, k=whole.cells.k[rows], e=whole.cells.e[rows])
+            labels.append(dask.delayed(replace(bare.rows(rows), cells=cells)))
+        labels = list(dask.persist(*labels))
         return DaskSample(**vars(whole), labels=labels, client=client_in_use())
 
     def groups(self, *, moments: bool) -> list[slice]:
@@ -73,22 +75,11 @@ class DaskRows(Rows):
 
 @dataclass(frozen=True, eq=False)
 class DaskSample(Sample):
-    """A sample whose rows are in parts: only tasks read them, and only sums come back.
+    """A sample whose rows are in parts: only tasks read them, and only sums come back."""
 
-    Parameters
-    ----------
-    X : DaskRows
-    cells, target, weight
-        As in `Sample`.
-    labels : list
-        The rest of the sample for each part, where the tasks run.
-    reduction : (components, center), optional
-        Directions (d, p) that the centred rows are projected on.
-    """
-
-    labels: list[Any] = field(default_factory=list)
+    labels: list[Any] = field(default_factory=list)  # the rest of each part, where the tasks run
     client: Any = None  # of the cluster that has the labels
-    reduction: tuple[NDArray, NDArray] | None = None
+    reduction: tuple[NDArray, NDArray] | None = None  # directions (d, p) and center of a projection
     has_rows = False
 
     @property
@@ -106,7 +97,7 @@ class DaskSample(Sample):
 
     def moments(self, keep: str) -> Moments:
         """Moments of all parts, merged in the order of the rows."""
-        tasks = self.sums(methodcaller("moments", keep), moments=keep != "mean")
+        tasks = self.sums(partial(_moments, keep=keep), moments=keep != "mean")
         # Merge neighbours pairwise: the same sums wherever they are computed, and never more than
         # two of them on one worker.
         while len(tasks) > 1:
@@ -127,12 +118,14 @@ class DaskSample(Sample):
     def logistic(self, problem: Problem) -> tuple[LogisticFit, NDArray]:
         """A logistic regression of the class in a head's coordinates, and its intercepts."""
         moments, coordinates, within = problem.moments, problem.coordinates, problem.within
-        weight = self.weight if problem.weights is None else self.row_weights(problem.weights)
-        (K, E), G, groups = self.cells.count().shape, 1, 0
-        if within is not None:
-            own, G = within.of(self.cells, self.weight), within.compared.shape[1]
-            groups, weight = own["groups"], own["weight"]
-        count = np.bincount(self.cells.k * G + groups, weight, K * G).astype(float).reshape(K, G)
+        K, E, own = (
+            len(self.cells.classes),
+            len(self.cells.environments),
+            _own(self, problem.weights, within),
+        )
+        G = 1 if within is None else within.compared.shape[1]
+        code = self.cells.k * G + own.get("groups", 0)
+        count = np.bincount(code, own["weight"], K * G).astype(float).reshape(K, G)
         center, matrix, scatter = coordinates.eraser.center, coordinates.matrix, None
         if coordinates.linear.ndim == 1:
             share = count.sum() / moments.total[0]
@@ -140,10 +133,9 @@ class DaskSample(Sample):
         if self.reduction is not None:
             components, origin = self.reduction
             center, matrix = origin + components @ center, components @ matrix
-        names = self.cells.classes, self.cells.environments
 
         def loss(weights: Weights, within: Within | None) -> Any:
-            of_sample = partial(_loss, names=names, weights=weights, within=within, center=center)
+            of_sample = partial(_loss, weights=weights, within=within, center=center)
 
             def summed(coef: NDArray, intercept: NDArray) -> tuple[float, NDArray, NDArray]:
                 """Loss and gradient. Coefficients are mapped to features, not rows to the head."""
@@ -175,9 +167,21 @@ def _group_sum(parts: list[Any], labels: list[Sample], of_sample: Any) -> Any:
         )
 
 
+def _moments(sample: Sample, keep: str) -> Moments:
+    """Moments of the cells that occur in a part."""
+    own = sample.cells.rows(np.arange(len(sample.cells.k)))
+    return replace(sample, cells=own).moments(keep)
+
+
+def _own(sample: Sample, weights: Weights, within: Within | None) -> dict[str, Any]:
+    """Weights of the rows, and groups that are compared, for the logistic loss."""
+    if within is not None:
+        return within.of(sample.cells, sample.weight)
+    return {"weight": sample.weight if weights is None else sample.row_weights(weights)}
+
+
 def _loss(
     sample: Sample,
-    names: tuple[NDArray, NDArray],
     weights: Weights,
     within: Within | None,
     center: NDArray,
@@ -185,17 +189,8 @@ def _loss(
     intercept: NDArray,
 ) -> NDArray:
     """Loss of the rows of a part and its derivatives, in one vector."""
-    cells = sample.cells
-    k, e = map(np.searchsorted, names, (cells.classes, cells.environments))
-    # The part's own codes become those of the whole; an unknown environment, -1, stays -1.
-    cells = Cells(*names, k[cells.k], np.append(e, -1)[cells.e])
-    sample = replace(sample, cells=cells)
-    own: dict[str, Any] = {"weight": sample.weight}
-    if weights is not None:
-        own = {"weight": sample.row_weights(weights)}
-    elif within is not None:
-        own = within.of(cells, sample.weight)
-    loss = LogisticLoss(sample.X, cells.k, coordinates=partial(np.add, -center), **own)
+    own = _own(sample, weights, within)
+    loss = LogisticLoss(sample.X, sample.cells.k, coordinates=partial(np.add, -center), **own)
     value, by_coef, by_intercept = loss.loss_and_gradient(coef, intercept)
     return np.concatenate([[value], by_coef.ravel(), by_intercept.ravel()])
 
@@ -233,7 +228,7 @@ def read_part(part: Any) -> Any:
         # Chunks received over the network may be unaligned, which makes reading them much slower.
         return np.require(part, requirements="A")
     path, spec, start, stop = part
-    X = _table(path, spec).X
+    X = _table(path, *spec).X
     # Rows of Parquet remember their position, so tasks cannot share them.
     if isinstance(X, Rows):
         return _Window(copy(X), start, (stop - start, X.shape[1]), X.dtype)
@@ -315,18 +310,18 @@ def _of_files(
 
 def _described(path: Path, spec: Any) -> tuple[Any, ...]:
     """Shape of the features of a file, their names and type, labels and environments."""
-    table = _table(path, spec)
+    table = _table(path, *spec)
     names = table.feature_names if table.named else None
     return *table.X.shape, names, np.dtype(table.X.dtype), table.y, table.environments
 
 
 @lru_cache(maxsize=2)
-def _table(path: Path, spec: Any) -> Any:
-    """The table of a file, cached so that it is not opened again in every pass."""
+def _table(path: Path, label: Any, environment: Any, features: Any, task: str, fit: str) -> Any:
+    """The table of a file, cached so that it is not opened again in every pass of a fit."""
     from isrlearn.io import read_table
 
-    names = dict(zip(("label", "environment", "features", "task"), spec[:-1], strict=True))
-    return read_table(path, **names, stream=True)
+    names = {"label": label, "environment": environment, "features": features}
+    return read_table(path, **names, task=task, stream=True)
 
 
 @dataclass(frozen=True, eq=False)
