@@ -30,6 +30,8 @@ from isrlearn.torch.layer import captured
 #: Rows that are summed at a time. Adding moments costs as much as some hundred rows.
 _BLOCK = 8192
 
+Part = tuple[NDArray, NDArray, NDArray]  # features, targets and environments
+
 
 def extract_features(
     model: nn.Module,
@@ -79,24 +81,16 @@ def extract_features(
     >>> features.X.shape, features.environments[:5].tolist()
     ((10, 3), [0.0, 0.0, 1.0, 1.0, nan])
     """
-    others = []  # targets and environments of each batch
-
-    def features() -> Iterator[NDArray]:
-        for X, y, environments in _feature_batches(model, loader, layer, device, progress):
-            others.append((y, environments))
-            yield X
-
+    rows = _feature_batches(model, loader, layer, device, progress)
     if out is None:
-        X = np.concatenate(list(features()))
-    else:
-        path = Path(out)
-        if path.suffix != ".npy":
-            raise ValueError(f"out must name a .npy file; got {os.fspath(out)!r}")
-        check_writable(path)
-        with atomic_write(path) as file:
-            _write_rows(file, features())
-        X = np.load(path, mmap_mode="r")
-    return EnvironmentData(X, *map(np.concatenate, zip(*others, strict=True)))
+        return EnvironmentData(*_joined(rows))
+    path = Path(out)
+    if path.suffix != ".npy":
+        raise ValueError(f"out must name a .npy file; got {os.fspath(out)!r}")
+    check_writable(path)
+    with atomic_write(path) as file:
+        labels = _joined(_written(file, rows))
+    return EnvironmentData(np.load(path, mmap_mode="r"), *labels)
 
 
 def torch_moments(
@@ -139,13 +133,13 @@ def torch_moments(
     """
     regression = is_regression(task)
 
-    def moments(block: list[tuple[NDArray, NDArray, NDArray]]) -> Moments:
-        X, y, environments = map(np.concatenate, zip(*block, strict=True))
+    def moments(block: list[Part]) -> Moments:
+        X, y, environments = _joined(block)
         labels, targets = (None, y) if regression else (check_classes(torch.as_tensor(y)), None)
         X = X.astype(float, copy=False)
         return cell_moments(X, labels, environments, pooled=pooled, targets=targets)
 
-    block: list[tuple[NDArray, NDArray, NDArray]] = []
+    block: list[Part] = []
     total: Any = 0
     for rows in _feature_batches(model, loader, layer, device, progress):
         block.append(rows)
@@ -200,14 +194,14 @@ def evaluate(
             logits = class_logits(outputs, batch.y)
             predicted = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
         columns.append((predicted.cpu().numpy(), *batch.arrays()))
-    y_pred, y_true, environments = map(np.concatenate, zip(*columns, strict=True))
+    y_pred, y_true, environments = _joined(columns)
     metric = metric or ("rmse" if regression else "accuracy")
     return group_report(y_true, y_pred, environments, metric=metric)
 
 
 def _feature_batches(
     model: nn.Module, loader: Iterable[Any], layer: str, device: Any, progress: bool
-) -> Iterator[tuple[NDArray, NDArray, NDArray]]:
+) -> Iterator[Part]:
     """Features, targets and environments of each batch."""
     with captured(model, layer) as inputs:
         for number, (batch, _) in enumerate(evaluated(model, loader, device, shown=progress)):
@@ -223,15 +217,21 @@ def _feature_batches(
             yield features.to("cpu", kind).numpy(), *batch.arrays()
 
 
-def _write_rows(file: BinaryIO, parts: Iterable[NDArray]) -> None:
-    """Write the parts, one below the other, as a .npy file."""
+def _joined(parts: Iterable[tuple[NDArray, ...]]) -> list[NDArray]:
+    """Each of the arrays in the parts, concatenated."""
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+
+def _written(file: BinaryIO, parts: Iterable[Part]) -> Iterator[tuple[NDArray, NDArray]]:
+    """Targets and environments of the parts; the features go to a .npy file."""
     n = 0
-    for part in parts:
-        header = {"descr": part.dtype.str, "fortran_order": False}
+    for X, y, environments in parts:
+        header = {"descr": X.dtype.str, "fortran_order": False}
         if not file.tell():
-            np.lib.format.write_array_header_1_0(file, header | {"shape": part.shape})
-        file.write(np.ascontiguousarray(part).data)
-        n += len(part)
+            np.lib.format.write_array_header_1_0(file, header | {"shape": X.shape})
+        file.write(np.ascontiguousarray(X).data)
+        n += len(X)
+        yield y, environments
     # The number of rows is known now. NumPy pads the header for a first axis of any length.
     file.seek(0)
-    np.lib.format.write_array_header_1_0(file, header | {"shape": (n, part.shape[1])})
+    np.lib.format.write_array_header_1_0(file, header | {"shape": (n, X.shape[1])})

@@ -42,9 +42,7 @@ def linear_layer(model: nn.Module, layer: str) -> Any:
 
 def _is_linear(module: Any) -> bool:
     """Whether a module has the interface of ``nn.Linear``, as adapters around one have."""
-    return isinstance(module, nn.Linear) or (
-        hasattr(module, "in_features") and hasattr(module, "out_features")
-    )
+    return hasattr(module, "in_features") and hasattr(module, "out_features")
 
 
 @contextmanager
@@ -81,10 +79,7 @@ def captured(model: nn.Module, layer: str) -> Iterator[Callable[[int], Tensor]]:
 
 @contextmanager
 def deciding(model: nn.Module, layer: str) -> Iterator[None]:
-    """A context that checks that the outputs of a layer determine those of the model.
-
-    What follows the layer may be a softmax, but not, for example, a sum with another layer.
-    """
+    """A context that checks that a layer's outputs determine the model's, as before a softmax."""
     logits = torch.empty(0)
 
     def remember(module: nn.Module, args: Any, outputs: Tensor) -> None:

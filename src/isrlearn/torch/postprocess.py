@@ -154,9 +154,7 @@ def with_head(model: nn.Module, estimator: Any, layer: str = "fc") -> nn.Module:
             f"layer {layer!r} maps {n_features} features to {n_outputs} outputs; "
             f"the head takes {coef.shape[1]} features{kind}: it cannot replace the layer"
         )
-    if (
-        hasattr(estimator, "eraser_")
-        and next(model.get_submodule(layer).parameters()).dtype != torch.float64
-    ):
+    precision = next(model.get_submodule(layer).parameters()).dtype
+    if hasattr(estimator, "eraser_") and precision != torch.float64:
         check_precision(estimator, coef, intercept, np.float32)
     return with_weights(model, layer, coef, intercept)
