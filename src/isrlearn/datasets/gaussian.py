@@ -123,6 +123,8 @@ def make_gaussian_environments(
     else:
         if sigma_spurious is None:
             sigma_spurious = sigma * np.array([g.uniform(*_SIGMA_RANGE) for g in rngs(_SIGMAS)])
+        elif np.ndim(sigma_spurious) == 0:
+            sigma_spurious = np.full(E, sigma_spurious)
         truth = GaussianTruth(
             **shared,
             class_priors=_priors(class_priors, K),

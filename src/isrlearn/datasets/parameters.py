@@ -40,12 +40,12 @@ def numbers(
     *,
     above: bool = False,
 ) -> NDArray[np.float64]:
-    """The value as floats of this shape, within these bounds; one number is for all entries."""
+    """A float copy of the value, of this shape and within these bounds."""
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name}={value!r} must hold numbers, in the shape {shape}.") from None
-    if array.ndim and array.shape != shape:
+    if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}; it must have {shape}.")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds NaN or infinity; every value must be finite.")
@@ -53,12 +53,12 @@ def numbers(
         left, right = "(" if above else "[", ")" if high == np.inf else "]"
         verb = "have every entry" if shape else "be"
         raise ValueError(f"{name}={value!r} must {verb} in {left}{low:g}, {high:g}{right}.")
-    return np.full(shape, array)
+    return array
 
 
 def counts(name: str, value: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Numbers of samples in this shape; one number is for all entries."""
-    array = numbers(name, value, shape)
+    """Numbers of samples in this shape, from as many of them or from one for all."""
+    array = numbers(name, np.full(shape, value) if np.ndim(value) == 0 else value, shape)
     if (array < 0).any() or (array != np.round(array)).any():
         raise ValueError(f"{name}={value!r} must hold integers, 0 or more.")
     return array.astype(np.int64)
