@@ -33,9 +33,9 @@ REFERENCE = "IRMv1, 10,000 steps of Adam"
 METHODS: dict[str, Callable[[int], Any]] = {
     "ISR-Mean": lambda E: PublishedISR("mean", n_spurious=min(N_SPURIOUS, E - 1)),
     "ISR-Mean, pooled": lambda E: ISRClassifier(
-        "mean", n_spurious=min(N_SPURIOUS, E - 1), weights=None
+        "mean", n_spurious=min(N_SPURIOUS, E - 1), C=1.0, weights=None
     ),
-    "ISR-Cov, pooled": lambda E: ISRClassifier("cov", n_spurious=N_SPURIOUS, weights=None),
+    "ISR-Cov, pooled": lambda E: ISRClassifier("cov", n_spurious=N_SPURIOUS, C=1.0, weights=None),
     "IRMv1, converged": lambda E: IRMv1Classifier(),
     REFERENCE: lambda E: IRMv1Classifier(optimizer="published", random_state=0),
 }

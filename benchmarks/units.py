@@ -38,7 +38,7 @@ def measured(seed: int) -> list[dict[str, Any]]:
     for name, (method, variant) in METHODS.items():
         for factor in FACTORS:
             units = np.repeat([1.0, factor], 5)
-            model: Any = ISRClassifier(method, n_spurious=5, weights=None)
+            model: Any = ISRClassifier(method, n_spurious=5, C=1.0, weights=None)
             if variant == "paper":
                 model = PublishedISR(method, n_spurious=5)
             with warnings.catch_warnings():

@@ -49,8 +49,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
         Estimators and pairs are tried once, without C.
     weights : str, dict, None or list, default="auto"
         How the head treats classes and environments; "auto" compares classes inside environments
-        and, if `scale` has 1 and the variant is "pooled", also tries a group-balanced logistic
-        regression without removal.
+        and, if `scale` has 1 and the variant is "pooled", also tries class-balanced and
+        group-balanced logistic regressions without removal.
     threshold : {"auto", "worst-group", None}, default="auto"
         "worst-group" adds to the intercepts what makes the worst group of the held-out rows do
         best: the smallest change within half a standard error of the best. "auto" does so if
@@ -64,10 +64,11 @@ class ISRClassifierCV(ClassifierMixin, Search):
         never seen in an environment, "worst-group" also leaves out whole cells in turn, and the
         lower score counts; if no cell can be spared, only settings that remove everything found
         and give classes equal weight are compared. Groups of a few rows are shrunk to the accuracy
-        of their class, and to remove what a test finds with C = 0.1 is the choice unless another
-        one is better by one and a half standard errors; where most environments are unknown, the
-        defaults of `ISRClassifier` are the choice. If settings differ in their penalty only, or
-        none removes anything, the best one is. Ties go to the setting that removes least, then to
+        of their class, and the defaults of `ISRClassifier` are the choice unless another one is
+        better by one and a half standard errors, or in any case where most environments are
+        unknown. Where these defaults would remove nothing because that does harm (its
+        `held_out_`), settings that remove something are not tried. If settings differ in their
+        penalty only, or none removes anything, the best one is the choice. Ties go to the setting that removes least, then to
         the one that weights rows least, then to the smallest C, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with

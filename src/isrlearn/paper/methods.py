@@ -78,7 +78,7 @@ def _isr(label: str, method: str, variant: str, *, auto: bool = False) -> Method
             return PublishedISR(method, n_spurious, variant)
         if regression:
             return ISRRegressor(n_spurious=n_spurious)
-        return ISRClassifier(method, n_spurious="auto" if auto else n_spurious, weights=None)
+        return ISRClassifier(method, n_spurious="auto" if auto else n_spurious, C=1.0, weights=None)
 
     trials: dict[str, Trials] = {"converged": _nothing}
     if variant != "pooled":
