@@ -68,8 +68,9 @@ class ISRClassifierCV(ClassifierMixin, Search):
         better by one and a half standard errors, or in any case where most environments are
         unknown. Where these defaults would remove nothing because that does harm (its
         `held_out_`), settings that remove something are not tried. If settings differ in their
-        penalty only, or none removes anything, the best one is the choice. Ties go to the setting that removes least, then to
-        the one that weights rows least, then to the smallest C, then to the first.
+        penalty only, or none removes anything, the best one is the choice. Ties go to the setting
+        that removes least, then to the one that weights rows least, then to the smallest C, then
+        to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".
