@@ -304,14 +304,15 @@ def test_a_search_tries_no_harmful_removal():
     assert only.best_params_["scale"] == 0
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shares", [(0.9, 0.85, 0.8), np.linspace(0.95, 0.6, 12)], ids=len)
 def test_a_shortcut_that_helps_in_all_environments_is_removed(shares, seed):
     X, y, e = agreeing(shares, 1000, seed)
     clf = ISRClassifier().fit(X, y, e)
     assert clf.n_spurious_ == 1
     # Removal costs accuracy in environments like these, and wins where the shortcut is reversed.
-    assert clf.held_out_["removal"].mean() < clf.held_out_["nothing"].mean()
+    found = held_out_accuracy(clf.moments_, METHODS["mean"], 1)
+    assert found["removal"].mean() < found["nothing"].mean()
     X, y, e = agreeing((0.1,), 2000, seed + 100)
     plain = ISRClassifier(n_spurious=0).fit(*agreeing(shares, 1000, seed))
     assert clf.score(X, y) > plain.score(X, y) + 0.1
@@ -329,8 +330,8 @@ def test_the_check_needs_moments_only(seed):
         np.testing.assert_allclose(from_moments.held_out_[name], accuracy, atol=1e-9)
 
 
-def test_two_environments_allow_no_check():
-    X, y, e = people(2, 1000, 0)
+def test_a_few_environments_decide_nothing():
+    X, y, e = people(8, 2000, 0)
     clf = ISRClassifier().fit(X, y, e)
     assert clf.n_spurious_ > 0
     assert clf.held_out_ is None

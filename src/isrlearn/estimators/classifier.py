@@ -103,7 +103,7 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     held_out_ : dict or None
         Accuracy in each environment of classifiers fitted on the others, with "nothing" removed
         and with the "removal", from moments: classes weigh alike, and features are taken for
-        Gaussian inside each class and environment. None with fewer than three environments, 512
+        Gaussian inside each class and environment. None with fewer than nine environments, 512
         features or more (after `n_components`), or nothing to check.
     eraser_ : Eraser
         The removal.

@@ -22,8 +22,9 @@ from isrlearn.validation import dimension_limit
 #: Most folds of environments that are held out.
 MOST_FOLDS = 20
 #: Accuracy that a removal may cost in environments like those seen, the price of holding up in
-#: others; and the probability with which it must cost more to be harmful.
-_PRICE, _SURE = 0.05, 0.9
+#: others; the probability with which it must cost more to be harmful, and the fewest environments
+#: that can say so.
+_PRICE, _SURE, FEWEST = 0.05, 0.9, 9
 
 
 def is_harmful(accuracy: Mapping[str, NDArray]) -> bool:
@@ -46,7 +47,7 @@ def is_harmful(accuracy: Mapping[str, NDArray]) -> bool:
     change = np.sort(accuracy["removal"] - accuracy["nothing"])
     change = change[np.isfinite(change)]
     k = int(np.ceil(_SURE * (len(change) + 1)))
-    return k <= len(change) and bool(change[k - 1] < -_PRICE)
+    return len(change) >= FEWEST and bool(change[k - 1] < -_PRICE)
 
 
 def held_out_accuracy(

@@ -33,6 +33,7 @@ from isrlearn.estimators.given_heads import (
 )
 from isrlearn.estimators.heads import HEADS, INSIDE, Problem, Within, cell_weights, n_repeated
 from isrlearn.estimators.held_out import (
+    FEWEST,
     compared_moments,
     held_out_accuracy,
     helpful,
@@ -271,16 +272,16 @@ class Fitter:
     def held_out(self, s: Settings) -> dict[str, NDArray] | None:
         """Accuracy in environments left out, without and with the removal that was tested for.
 
-        None where three environments and the scatter of every cell are not there, or where the
-        number of directions was given: then they are removed.
+        None where environments are too few to decide, the scatter of every cell is not there, or
+        the number of directions was given: then they are removed.
         """
         moments, method, tested = self.features, METHODS[s.method], isinstance(s.n_spurious, str)
-        if not (tested and method.uses_classes and s.variant == "pooled" and s.scale < 1):
-            return None
-        few = len(moments.environments) < 3 or moments.n_features >= _WIDE
-        if few or moments.scatter is None or moments.pooled or not self._subspace(s).rank:
+        removes = tested and method.uses_classes and s.variant == "pooled" and s.scale < 1
+        if not removes or len(moments.environments) < FEWEST or moments.n_features >= _WIDE:
             return None
         rank = self._subspace(s).rank
+        if moments.scatter is None or moments.pooled or not rank:
+            return None
         return held_out_accuracy(moments, method, rank, penalty=s.penalty, scale=s.scale)
 
     def _subspace(self, s: Settings) -> Subspace:
