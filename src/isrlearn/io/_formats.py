@@ -28,30 +28,28 @@ _MISSING_CHUNKS = 100
 _NAMES = "feature_names"
 #: First column of the files of predictions that we write.
 PREDICTION = "prediction"
-#: Features (n, d) and each label column (n,). Features are a float32 or float64 array, a memory
-#: map, or Rows where the format can be read block by block.
-Content = tuple[Any, dict[str, NDArray]]
-#: Numbers (n, m) with NaN where one is missing, their names, features that are text, and labels.
-RawContent = tuple[NDArray, list[str], dict[str, NDArray], dict[str, NDArray]]
+#: Features (n, d), of those that are text each column, and each label column (n,). Features are a
+#: float32 or float64 array, a memory map, or Rows where the format can be read block by block.
+Content = tuple[Any, dict[str, NDArray], dict[str, NDArray]]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
     """An open table of which only the names of the columns have been read.
 
-    ``read(features, labels)`` returns the `Content` of these columns. Its errors do not name the
-    file; the caller adds the name (`errors.reading`). ``raw(features, labels, as_text)`` reads
-    features of any kind: numbers (n, m), their names, and the texts of the other features.
+    ``read(features, labels, as_text)`` returns the `Content` of these columns. Features must be
+    numbers if `as_text` is None; otherwise it names some that are read as text, as are all that do
+    not hold numbers. Errors do not name the file; the caller adds its name (`errors.reading`).
     """
 
     path: Path
     columns: tuple[str, ...]
     features: tuple[str, ...]  # columns that are features by default
-    read: Callable[[Sequence[str], Sequence[str]], Content]
+    read: Callable[..., Content]
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # names of several columns
     named: bool = True  # whether the names of the columns come from the file
     index: tuple[str, ...] = ()  # columns that are the index of a data frame
-    raw: Callable[[Sequence[str], Sequence[str], Sequence[str]], RawContent] | None = None
+    mixed: bool = False  # whether features may be text
 
 
 def open_array(path: Path) -> Source:
@@ -62,10 +60,10 @@ def open_array(path: Path) -> Source:
         raise TableError(f"a table must have 2 dimensions and rows; the shape is {shape}")
     columns = numbered("f", shape[1])
 
-    def read(wanted: Sequence[str], labels: Sequence[str]) -> Content:
+    def read(wanted: Sequence[str], labels: Sequence[str], as_text: Any = None) -> Content:
         if labels:
             raise TableError("an array of features cannot hold labels")
-        return _chosen(path, features, wanted, columns), {}
+        return _chosen(path, features, wanted, columns), {}, {}
 
     return Source(path, columns, columns, read, {"X": columns}, named=False)
 
@@ -99,13 +97,13 @@ def open_archive(path: Path) -> Source:
     }
     columns = tuple(column_owners(groups | vectors))
 
-    def read(wanted: Sequence[str], labels: Sequence[str]) -> Content:
+    def read(wanted: Sequence[str], labels: Sequence[str], as_text: Any = None) -> Content:
         kept = {name: as_labels(arrays[name], name) for name in labels}
         if not wanted:
-            return None, kept
+            return None, {}, kept
         for name, own in groups.items():
             if set(wanted) <= set(own):
-                return _chosen(path, arrays[name], wanted, own), kept
+                return _chosen(path, arrays[name], wanted, own), {}, kept
         raise TableError(f"features must be columns of one array: {listed(groups)}")
 
     return Source(path, columns, groups.get(main, ()), read, groups, named)

@@ -14,7 +14,6 @@ from isrlearn.engine.rows import Rows
 from isrlearn.io._formats import (
     INDEX,
     Content,
-    RawContent,
     Source,
     check_expansion,
     check_names,
@@ -43,7 +42,7 @@ def open_parquet(path: Path) -> Source:
     known = (table.schema.pandas_metadata or {}).get("index_columns", [])
     known = {name for name in known if isinstance(name, str)}
     index = tuple(name for name in columns if name in known or INDEX.fullmatch(name))
-    return Source(path, columns, columns, table.read, table.groups, index=index, raw=table.raw)
+    return Source(path, columns, columns, table.read, table.groups, index=index, mixed=True)
 
 
 class _ParquetFile:
@@ -82,33 +81,29 @@ class _ParquetFile:
             raise TableError(f"the first list of column {shown(field.name)} is empty")
         return width
 
-    def read(self, features: Sequence[str], labels: Sequence[str]) -> Content:
-        """Features as rows that are decoded when they are used; labels as arrays."""
-        kept: dict[str, NDArray] = {}
-        if labels:
-            check_expansion(self.path, 8 * self.n_rows * len(labels))
-            # Repeated labels are stored once.
-            with self.open(read_dictionary=list(labels)) as file:
-                table = file.read(columns=list(labels), use_threads=False)
-            kept = {name: self._labels(table.column(name), name) for name in labels}
-        return ParquetRows(self.path, features), kept
-
-    def raw(
-        self, features: Sequence[str], labels: Sequence[str], as_text: Sequence[str]
-    ) -> RawContent:
-        """Features as numbers or text, labels as arrays."""
-        numbers = [name for name in features if self.number_type(self.owner[name]) is not None]
-        rows, kept = self.read(numbers, labels)
-        check_expansion(self.path, math.prod(rows.shape) * rows.dtype.itemsize)
-        X = rows[:] if numbers else np.empty((self.n_rows, 0))
-        texts = [name for name in features if name not in set(numbers)]
-        with self.open(read_dictionary=texts) as file:
-            table = file.read(columns=texts, use_threads=False)
-        found = {}
+    def read(
+        self, features: Sequence[str], labels: Sequence[str], as_text: Sequence[str] | None = None
+    ) -> Content:
+        """Features as rows that are decoded when they are used, or as numbers and text; labels."""
+        texts, numbers = [], features
+        if as_text is not None:
+            numbers = [name for name in features if self.number_type(self.owner[name]) is not None]
+            texts = [name for name in features if name not in set(numbers)]
+        coded = [*labels, *texts]
+        check_expansion(self.path, 8 * self.n_rows * len(coded))
+        # Repeated values are stored once.
+        with self.open(read_dictionary=coded) as file:
+            table = file.read(columns=coded, use_threads=False)
+        kept = {name: self._labels(table.column(name), name) for name in labels}
+        words = {}
         for name in texts:
             values, codes = self._coded(table.column(name), text=True)
-            found[name] = np.array(values, dtype=object)[codes]
-        return X, numbers, found, kept
+            words[name] = np.array(values, dtype=object)[codes]
+        X: Any = ParquetRows(self.path, numbers)
+        if as_text is not None:
+            check_expansion(self.path, math.prod(X.shape) * X.dtype.itemsize)
+            X = X[:] if numbers else np.empty(X.shape)
+        return X, words, kept
 
     def number_type(self, column: str) -> Any:
         """Type of the numbers of a column of the file; None if it holds no numbers."""

@@ -7,9 +7,9 @@ import csv
 import gzip
 import math
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from isrlearn.io._formats import (
     MEGABYTE,
     PREDICTION,
     Content,
-    RawContent,
     Source,
     check_expansion,
     check_names,
@@ -39,8 +38,7 @@ def open_text(path: Path) -> Source:
             while block := file.read(MEGABYTE):
                 n += 4 * len(block)  # a digit and its comma become a number of eight bytes
                 check_expansion(path, n)
-    with _lines(path) as lines:
-        columns = tuple(name.strip() for name in next(lines, []))
+    columns = tuple(name.strip() for name in next(_lines(path)))
     if not any(columns):
         raise TableError("the first line must name the columns; it is empty")
     check_names(columns)
@@ -49,19 +47,24 @@ def open_text(path: Path) -> Source:
             f"the first line holds one name, {shown(columns[0])}; columns must be separated by "
             "commas in a .csv file and by tabs in a .tsv file"
         )
-    read, raw = partial(_read, path, columns), partial(_raw, path, columns)
     index = tuple(filter(INDEX.fullmatch, columns))
-    return Source(path, columns, columns, read, index=index, raw=raw)
+    return Source(path, columns, columns, partial(_read, path, columns), index=index, mixed=True)
 
 
-@contextmanager
-def _lines(path: Path) -> Iterator[Iterator[list[str]]]:
+def _lines(path: Path) -> Iterator[list[str]]:
+    """Cells of the first line, and of every other that is not empty, each as many as the first."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     opened: Any = gzip.open if suffixes[-1] == ".gz" else open
     # utf-8-sig: spreadsheets write a byte order mark before the first name.
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         separator = "\t" if ".tsv" in suffixes[-2:] else ","
-        yield csv.reader(file, delimiter=separator, strict=True)
+        lines = csv.reader(file, delimiter=separator, strict=True)
+        first = next(lines, [])
+        yield first
+        for n, row in enumerate(filter(None, lines), 1):
+            if len(row) != len(first):
+                raise TableError(f"row {n} has {len(row)} values for {len(first)} columns")
+            yield row
 
 
 class _NotNumbersError(TableError):
@@ -69,52 +72,36 @@ class _NotNumbersError(TableError):
 
 
 def _read(
-    path: Path, columns: tuple[str, ...], features: Sequence[str], labels: Sequence[str]
-) -> Content:
-    """Features as float64, NaN where a value is missing, and labels as integers or text."""
-    try:
-        X, found = _cells(path, columns, features, labels)
-    except _NotNumbersError:
-        bad = _not_numbers(path, columns, features)
-        more = f"; so do {listed(list(bad)[1:])}" if len(bad) > 1 else ""
-        name, (cell, n) = next(iter(bad.items()))
-        raise TableError(
-            f"column {shown(name)} holds {shown(cell)} in row {n}, not a number{more}; choose "
-            f"other feature columns by name, pattern or range, or prepare them: {PREPARE}"
-        ) from None
-    return X, _parsed(columns, found)
-
-
-def _raw(
     path: Path,
     columns: tuple[str, ...],
     features: Sequence[str],
     labels: Sequence[str],
-    as_text: Sequence[str],
-) -> RawContent:
-    """Features as float64 or text, labels as integers or text."""
-    numbers, texts = [name for name in features if name not in set(as_text)], {*as_text}
+    as_text: Sequence[str] | None = None,
+) -> Content:
+    """Features as float64, NaN where a value is missing, or text; labels as integers or text."""
+    texts = {*(as_text or ())} & {*features}
+    numbers = [name for name in features if name not in texts]
     try:
         X, found = _cells(path, columns, numbers, {*labels, *texts})
     except _NotNumbersError:
-        texts |= _not_numbers(path, columns, numbers, NO_VALUE).keys()
-        numbers = [name for name in numbers if name not in texts]
+        bad = _not_numbers(path, columns, numbers, () if as_text is None else NO_VALUE)
+        if as_text is None:
+            more = f"; so do {listed(list(bad)[1:])}" if len(bad) > 1 else ""
+            name, (cell, n) = next(iter(bad.items()))
+            raise TableError(
+                f"column {shown(name)} holds {shown(cell)} in row {n}, not a number{more}; choose "
+                f"other feature columns by name, pattern or range, or prepare them: {PREPARE}"
+            ) from None
+        texts |= bad.keys()
+        numbers = [name for name in numbers if name not in bad]
         X, found = _cells(path, columns, numbers, {*labels, *texts})
-    words = {
-        name: np.array(found[name][0], dtype=object)[found[name][1]]
-        for name in features
-        if name in texts
-    }
-    return X, numbers, words, _parsed(columns, {name: found[name] for name in labels})
-
-
-def _parsed(columns: Sequence[str], found: Mapping[str, Any]) -> dict[str, NDArray]:
-    """Labels from their different texts and the codes of the rows."""
+    words = {name: np.array(found[name][0], dtype=object)[found[name][1]] for name in texts}
     plain = unescaped if columns[0] == PREDICTION else str
-    return {
-        name: parsed_labels(map(plain, texts), codes, name)
-        for name, (texts, codes) in found.items()
-    }
+    return (
+        X,
+        words,
+        {name: parsed_labels(map(plain, found[name][0]), found[name][1], name) for name in labels},
+    )
 
 
 def _cells(
@@ -126,7 +113,7 @@ def _cells(
     texts: dict[str, dict[str, int]] = {name: {} for name in coded}
     codes = {name: array("q") for name in texts}
     numbers, n = array("d"), 0
-    for n, row in _rows(path, len(columns)):  # noqa: B007
+    for n, row in enumerate(islice(_lines(path), 1, None), 1):  # noqa: B007
         cells = [row[j] for j in wanted]
         try:
             numbers.extend([float(cell) for cell in cells])
@@ -149,17 +136,7 @@ def _not_numbers(
     """The first value that is not a number, and its row, of each column that has one."""
     chosen, found = set(features), {}
     left = {j: name for j, name in enumerate(columns) if name in chosen}
-    for n, row in _rows(path, len(columns)):
+    for n, row in enumerate(islice(_lines(path), 1, None), 1):
         for j in [j for j in left if not (is_float(row[j]) or row[j].strip() in missing)]:
             found[left.pop(j)] = row[j], n
     return found
-
-
-def _rows(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
-    """Numbers of the rows, from 1, and their cells."""
-    with _lines(path) as lines:
-        next(lines)
-        for n, row in enumerate(filter(None, lines), 1):
-            if len(row) != width:
-                raise TableError(f"row {n} has {len(row)} values for {width} columns")
-            yield n, row

@@ -52,7 +52,7 @@ def load_features(path: str | os.PathLike[str]) -> Splits:
         features = source.groups[_first(_FEATURES, source.groups, "features (n, d)")]
         roles = {"labels": _LABELS, "environments": _ENVIRONMENTS, "split": ("split",)}
         names = [_first(known, source.columns, role) for role, known in roles.items()]
-        rows, found = source.read(features, names)
+        rows, _, found = source.read(features, names)
         X, (y, environments, split) = np.asarray(rows[:]), (found[name] for name in names)
         lengths = [len(column) for column in (X, y, environments, split)]
         if len(set(lengths)) != 1:

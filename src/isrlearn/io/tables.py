@@ -153,7 +153,7 @@ def read_table(
     ([[70.0, 0.5], [40.0, 1.5]], ['yes', 'no'], ['A', None])
     """
     source = open_table(path)
-    if prepare is not None and source.raw is None and not hasattr(prepare, "columns_"):
+    if prepare is not None and not source.mixed and not hasattr(prepare, "columns_"):
         prepare = None  # an array holds numbers only
     roles = {"label": label, "environment": environment, "clusters": clusters}
     given = [*dict.fromkeys(name for name in roles.values() if name)]
@@ -169,7 +169,7 @@ def read_table(
         for role, name in roles.items():
             required(holder, [name] if name in inside else [], role)
         if holder is not source:
-            found |= holder.read([], inside)[1]
+            found |= holder.read([], inside)[-1]
     with reading(source.path):
         reserved = [*roles.values()] if holder is source else []
         if prepare is not None and hasattr(prepare, "columns_"):
@@ -177,7 +177,7 @@ def read_table(
         chosen = chosen_features(source, features, reserved)
         own_labels = inside if holder is source else []
         if prepare is None:
-            X, own = source.read(chosen, own_labels)
+            X, _, own = source.read(chosen, own_labels)
         else:
             X, own, prepare = _prepared(source, chosen, own_labels, prepare)
             chosen = prepare.get_feature_names_out().tolist()
@@ -206,12 +206,9 @@ def _prepared(
     """Prepared features, labels, and what prepared them, fitted on them unless it was before."""
     known = getattr(prepare, "columns_", None)
     as_text = prepare.categorical if known is None else [c.name for c in known if c.categories]
-    if source.raw is not None:
-        numbers, names, texts, own = source.raw(features, labels, as_text)
-    else:
-        (rows, own), names, texts = source.read(features, labels), list(features), {}
-        numbers = np.asarray(rows[:])
-    place = {name: i for i, name in enumerate(names)}
+    rows, texts, own = source.read(features, labels, as_text)
+    numbers = np.asarray(rows[:])
+    place = {name: i for i, name in enumerate(n for n in features if n not in texts)}
     columns = {n: texts[n] if n in texts else numbers[:, place[n]] for n in features}
     try:
         if known is not None:
@@ -254,17 +251,15 @@ def read_columns(
     with reading(source.path):
         every = [name for name in source.columns if name not in source.index]
         classes, others = [n for n in every if n == label], [n for n in every if n != label]
-        if source.raw is not None:
-            X, names, texts, own = source.raw(others, classes, [])
-            found = dict(zip(names, X.T, strict=True)) | texts | own
-            found = {name: found[name] for name in every}
-        else:
-            for group in source.groups.values():
-                rows = source.read(group, [])[0]
-                check_expansion(source.path, math.prod(rows.shape) * rows.dtype.itemsize)
-                found |= dict(zip(group, np.asarray(rows[:]).T, strict=True))
-            single = [name for name in every if name not in found]
-            found |= source.read([], single)[1] if single else {}
+        # The columns of an archive are read array by array.
+        for group in [others] if source.mixed else source.groups.values():
+            rows, texts, own = source.read(group, classes if source.mixed else [], [])
+            check_expansion(source.path, math.prod(rows.shape) * rows.dtype.itemsize)
+            names = [name for name in group if name not in texts]
+            found |= dict(zip(names, np.asarray(rows[:]).T, strict=True)) | texts | own
+        single = [name for name in every if name not in found]
+        found |= source.read([], single)[-1] if single else {}
+        found = {name: found[name] for name in every}
     beside = [labels] if labels else [p for p in label_files(path) if p.is_file()][:1]
     for other in beside:
         found |= read_columns(other, label=label)
