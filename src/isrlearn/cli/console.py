@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +18,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from isrlearn.io import Table as DataTable
-    from isrlearn.metrics import GroupReport
 
 #: Columns of the output where it is not a terminal: wide enough to break no line of a table.
 _WIDTH = 200
-_SUMMARIES = {
-    "worst": "worst group",
-    "average": "average over rows",
-    "balanced_average": "average over groups",
-    "weighted_average": "average over groups, weighted as in training",
-}
-
-
 Result = tuple[Any, Iterable["RenderableType"]]  #: a record for programs, and text for people
 
 
@@ -93,7 +83,9 @@ def rendered(paragraphs: Iterable[RenderableType]) -> str:
     with console.capture() as captured:
         for paragraph in paragraphs:
             is_text = isinstance(paragraph, str)
-            console.print(printable(str(paragraph)) if is_text else paragraph, soft_wrap=is_text)
+            console.print(
+                printable(str(paragraph), "\n") if is_text else paragraph, soft_wrap=is_text
+            )
     return captured.get()
 
 
@@ -104,7 +96,9 @@ def working(what: str, *, quietly: bool = False) -> Iterator[None]:
     Work that draws a progress bar of its own runs `quietly`.
     """
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_, **__: say(
+            f"isr: warning: {' '.join(str(message).split())}"
+        )
         if quietly or not on_terminal():
             yield
             return
@@ -114,24 +108,14 @@ def working(what: str, *, quietly: bool = False) -> Iterator[None]:
             yield
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Write a warning as one line to standard error."""
-    say(f"isr: warning: {' '.join(str(message).split())}")
-
-
 def show_notes(table: DataTable) -> None:
-    """Say what the user should know about a table."""
+    """Say what to know about a table, and what was done with columns that are not used as is."""
+    rows = [] if table.preparation is None else table.preparation.describe()
+    if len(rows) > 1 or any(row[1:] != ("number", "") for row in rows):
+        title = printable(f"Columns of {table.path}")
+        click.echo(rendered([column_table(title, rows)]), err=True, nl=False)
     for note in table.notes:
         say(f"Note: {table.path}: {note}.")
-
-
-def show_columns(table: DataTable) -> None:
-    """Say what was done with each column, unless all of them are used as they are."""
-    if table.preparation is not None:
-        rows = table.preparation.describe()
-        if len(rows) > 1 or rows[0][1:] != ("number", ""):
-            title = printable(f"Columns of {table.path}").replace("\n", "?")
-            click.echo(rendered([column_table(title, rows)]), err=True, nl=False)
 
 
 def column_table(title: str, rows: Iterable[Sequence[str]]) -> Table:
@@ -165,12 +149,7 @@ def fate(scale: float) -> str:
 def say(text: str) -> None:
     """Write a line to standard error, unless it is closed."""
     with suppress(OSError):
-        click.echo(printable(text).replace("\n", "?"), err=True)
-
-
-def command_line() -> str:
-    """The running command as it was typed, apart from its quotes."""
-    return shlex.join(["isr", *click.get_current_context().obj["arguments"]])
+        click.echo(printable(text), err=True)
 
 
 def table(
@@ -196,34 +175,10 @@ def table(
         made.add_column(Text(name), justify="right", no_wrap=True)
     for row in rows:
         # Text, because a name from a file may look like markup.
-        made.add_row(*(Text(printable(str(cell)).replace("\n", "?")) for cell in row))
+        made.add_row(*(Text(printable(str(cell))) for cell in row))
     return made
 
 
-def groups(title: str, reports: Mapping[str, GroupReport]) -> list[RenderableType]:
-    """Scores of the same groups in one or more reports, side by side, and their summaries."""
-    first = next(iter(reports.values()))
-    columns = {"class": "label", "environment": "environment", "n train": "n_train", "n": "n"}
-    # A regression has no classes, and the training groups may be unknown.
-    known = {k: v for k, v in columns.items() if getattr(first.groups[0], v) is not None}
-    rows = []
-    for i, group in enumerate(first.groups):
-        scores = [report.groups[i] for report in reports.values()]
-        shown = [f"{s.value:.3f} [{s.low:.2f}, {s.high:.2f}]" for s in scores]
-        rows.append([*(getattr(group, v) for v in known.values()), *shown])
-    records = [report.to_dict() for report in reports.values()]
-    summaries = [
-        [name, *(f"{record[key]:.3f}" for record in records)]
-        for key, name in _SUMMARIES.items()
-        if records[0][key] is not None
-    ]
-    title = f"{title} [{100 * first.level:g}% interval]"
-    return [
-        table(title, [*known, *reports], rows, n_left=1 + ("class" in known)),
-        table("Summary", [first.metric, *reports], summaries),
-    ]
-
-
-def printable(text: str) -> str:
-    """Text in which no name from a file can move the cursor."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+def printable(text: str, kept: str = "") -> str:
+    """Text in which no name from a file can move the cursor, apart from the characters kept."""
+    return "".join(c if c.isprintable() or c in kept else "?" for c in text)

@@ -144,14 +144,10 @@ def spread(results: Sequence[Demonstration]) -> dict[str, dict[str, dict[str, fl
     return found
 
 
-def _logistic(X: NDArray, y: NDArray) -> Any:
-    """Logistic regression on standardised features."""
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000)).fit(X, y)
-
-
 def _paper_read(splits: Splits, change: Callable[[NDArray], NDArray]) -> float:
     """Test accuracy of a linear model that predicts the paper from changed pixels."""
     # It learns from validation images: the removal makes the means of the training images equal,
     # so a model trained on those would find nothing, which would be too optimistic.
-    reader = _logistic(change(splits.validation.X), splits.validation.environments)
+    reader = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
+    reader.fit(change(splits.validation.X), splits.validation.environments)
     return float(reader.score(change(splits.test.X), splits.test.environments))

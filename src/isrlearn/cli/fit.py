@@ -13,17 +13,7 @@ import click
 from click import Choice, option
 
 from isrlearn.cli import tables
-from isrlearn.cli.console import (
-    Command,
-    Result,
-    fate,
-    groups,
-    say,
-    share_table,
-    show_columns,
-    show_notes,
-    working,
-)
+from isrlearn.cli.console import Command, Result, fate, say, share_table, show_notes, working
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -90,7 +80,6 @@ def diagnose(table: Path, task: str, level: float, seed: int, **given: Any) -> R
     with working(f"Reading {table}"):
         rows = read_table(table, **columns, task=task, prepare=tables.preparer(**given))
     show_notes(rows)
-    show_columns(rows)
     with working(f"Examining {table}"):
         how: dict[str, Any] = {"task": task, "level": level, "random_state": seed}
         how |= {"clusters": rows.clusters, "feature_names": origins(rows)}
@@ -141,13 +130,12 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         given["search"] = type(train.X) is np.ndarray
         if not given["search"]:
             say(f"Note: {table} is read in blocks: settings have their defaults, without a search.")
-    show_columns(train)
+    show_notes(train)
     if train.preparation is not None and train.preparation.plain_ and how["impute"] is None:
         train = replace(train, preparation=None)  # the names of the columns are enough
     with working(f"Reading {table}"):
         chooser, unseen = (tables.table_like(train, path, task, names) for path in others)
         tables.check_tables(task, train, chooser, unseen)
-    show_notes(train)
     record: dict[str, Any] = {}
     lines: list[RenderableType] = []
     if given.pop("fill_environments"):
@@ -311,8 +299,8 @@ def _paragraphs(
     metric = scores["train"].metric
     part = "test" if "test" in scores else "train"
     name = {"train": "training rows", "test": "test rows"}[part]
-    lines += groups(f"{metric} of each group", {name: scores[part]})
+    lines.append(f"\n{metric} of each group of the {name}:\n\n{scores[part]}\n")
     if "validation" in scores:
         title = f"{metric} on the validation table, which chose the settings"
-        lines += groups(title, {"validation rows": scores["validation"]})
+        lines.append(f"{title}:\n\n{scores['validation']}\n")
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli import tables
-from isrlearn.cli.console import (
-    Command,
-    Result,
-    column_table,
-    command_line,
-    fate,
-    groups,
-    share_table,
-    working,
-)
+from isrlearn.cli.console import Command, Result, column_table, fate, share_table, working
 from isrlearn.cli.console import table as table_of
 
 if TYPE_CHECKING:
@@ -83,7 +75,7 @@ def evaluate(
             train = tables.labelled_table_for(saved, baseline, **columns | {"labels": None})
             given = {"model": estimator, "test": rows, "metric": metric, "clusters": train.clusters}
             found = compare_models(train.X, train.y, train.environments, **given)
-    shown = groups(f"{own.metric} of each group", {"model": own})
+    shown = [f"{own.metric} of each group:\n\n{own}\n"]
     if found is None:
         shown.append(
             "Add --baseline TRAIN.csv, the training table, to compare the model with plain and "
@@ -128,12 +120,11 @@ def inspect(model: Path) -> Result:
         removed += f" (tested at level {test['level']:g}; last p-values {p_values})"
     names = record["feature_names"] or ["not named"]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-    columns = record["metadata"].get("columns")
     facts = {
         f"directions {fate(record['parameters'].get('scale', 0.0))}": removed,
         "features": ", ".join(names[:6]) + more,
         "settings": _listed(record["parameters"], "="),
-        "columns": _listed(columns if isinstance(columns, dict) else {}, ": ") or "not stored",
+        "columns": _listed(tables.stored(found, "columns"), ": ") or "not stored",
         "written by": _listed(record["versions"], " "),
         "SHA-256": record["sha256"],
     }
@@ -241,7 +232,7 @@ def report_on(
     from isrlearn.report import make_report
 
     sources = {
-        "command": command_line(),
+        "command": shlex.join(["isr", *click.get_current_context().obj["arguments"]]),
         "train": train and str(train.path),
         "scored": held_out and str(held_out.path),
         "sha256": model.sha256,

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,43 +64,32 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return add
 
 
-def features(text: str) -> Callable[[Any], Any]:
-    """The option that names feature columns: several are joined by commas."""
+def names(option: str, text: str, *, joined: bool = False) -> Callable[[Any], Any]:
+    """An option that names columns: several are separated by commas, or given repeatedly.
 
-    def joined(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
-        return ",".join(value) or None
+    Its value is a list, or a text for `read_table`, where a name may contain a comma.
+    """
 
-    return click.option("--features", multiple=True, metavar="COLUMNS", callback=joined, help=text)
+    def read(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
+        text = ",".join(value)
+        return text or None if joined else list(filter(None, map(str.strip, text.split(","))))
+
+    return click.option(option, multiple=True, metavar="COLUMNS", callback=read, help=text)
 
 
 def columns(features: Callable[[Any], Any], *, required: bool) -> Callable[[Any], Any]:
     """The options that name the columns of a table, arguments of `read_table`."""
     note = "" if required else " [default: of the model]"
-    about = {
-        "label": "Column of labels, or a .npy file.",
-        "environment": "Column of environments, or a .npy file.",
-        "clusters": "Column of what rows have in common, such as their patient.",
-    }
-    named = (
-        click.option(
-            f"--{role}",
-            required=required and role != "clusters",
-            metavar="COLUMN",
-            help=text + note,
-        )
-        for role, text in about.items()
+    column = partial(click.option, metavar="COLUMN")
+    environments = f"Column of environments, or a .npy file.{note}"
+    clusters = f"Column of what rows have in common, such as their patient.{note}"
+    return options(
+        column("--label", required=required, help=f"Column of labels, or a .npy file.{note}"),
+        column("--environment", required=required, help=environments),
+        column("--clusters", help=clusters),
+        features,
+        click.option("--labels", type=FILE, help="Table of labels and environments."),
     )
-    labels = click.option("--labels", type=FILE, help="Table of labels and environments.")
-    return options(*named, features, labels)
-
-
-def names(option: str, text: str) -> Callable[[Any], Any]:
-    """An option that names columns: several are separated by commas, or given repeatedly."""
-
-    def split(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
-        return [name.strip() for part in value for name in part.split(",") if name.strip()]
-
-    return click.option(option, multiple=True, metavar="COLUMNS", callback=split, help=text)
 
 
 #: How columns that are not complete columns of numbers are prepared; `preparer` takes the values.
@@ -129,11 +119,12 @@ def preparer(
     )
 
 
-MODEL_FEATURES = features("Feature columns in the model's order, if it stores no names.")
-MODEL_COLUMNS = columns(MODEL_FEATURES, required=False)
-COLUMNS = columns(
-    features("Names, patterns f_* and ranges f0:f511. [default: all other columns]"), required=True
+MODEL_FEATURES = names(
+    "--features", "Feature columns in the model's order, if it stores no names.", joined=True
 )
+MODEL_COLUMNS = columns(MODEL_FEATURES, required=False)
+FEATURES = "Names, patterns f_* and ranges f0:f511. [default: all other columns]"
+COLUMNS = columns(names("--features", FEATURES, joined=True), required=True)
 #: The options that name columns, and those that say where else to look.
 ROLES = ("label", "environment", "clusters"), ("features", "labels")
 
@@ -237,31 +228,27 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
 
     source, d = open_table(path), model.estimator.n_features_in_
     task = "classification" if hasattr(model.estimator, "classes_") else "regression"
+    steps: Any = () if model.preparation is None else model.preparation
     if model.preparer is not None:
         if columns.pop("features", None) is not None:
             raise TableError(f"{path}: the model finds its columns by name; leave --features out")
-        table = read_table(path, **columns, task=task, prepare=model.preparer)
-        rest: Any = model.preparation[1:] if model.preparation is not None else ()
-        return replace(table, X=rest.transform(table.X) if len(rest) else table.X)
-    if columns.get("features") is None:
-        if model.feature_names is None and source.named:
+        columns["prepare"], steps = model.preparer, steps[1:]
+    elif columns.get("features") is None and source.named:
+        if model.feature_names is None:
             raise TableError(
                 f"{path}: the model stores no feature names; name its {d} columns, in their "
                 "order, with --features"
             )
-        if not source.named and len(source.features) != d:
-            raise TableError(
-                f"{path}: there are {len(source.features)} columns; the model has {d} features: "
-                "an array must hold exactly these, in their order; or choose them with --features"
-            )
-        if model.feature_names is not None and source.named:
-            columns["features"] = model.feature_names
+        columns["features"] = model.feature_names
+    elif columns.get("features") is None and len(source.features) != d:
+        raise TableError(
+            f"{path}: there are {len(source.features)} columns; the model has {d} features: an "
+            "array must hold exactly these, in their order; or choose them with --features"
+        )
     table = read_table(path, **columns, task=task)
     if table.X.shape[1] != d:
         raise TableError(f"{path}: {table.X.shape[1]} columns were selected; the model has {d}")
-    if model.preparation is not None:  # a pipeline of Python, in memory
-        table = replace(table, X=model.preparation.transform(table.X[:]))
-    return table
+    return replace(table, X=steps.transform(table.X[:])) if len(steps) else table
 
 
 def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:

@@ -66,17 +66,19 @@ def _expanded(source: Source, token: str, reserved: Sequence[str | None]) -> lis
     columns = source.columns
     if token in reserved:
         raise TableError(f"{shown(token)} is the label, environment or cluster, not a feature")
-    if token in source.groups and token not in columns:
+    if token in columns:
+        return [token]
+    if token in source.groups:
         names: Sequence[str] = source.groups[token]
-    elif token not in columns and any(c in token for c in "*?["):
+    elif any(c in token for c in "*?["):
         names = [name for name in columns if fnmatchcase(name, token)]
         if not names:
             raise TableError(f"no column matches {shown(token)}; there are {listed(columns)}")
-    elif token not in columns and ":" in token:
+    elif ":" in token:
         names = _range(source, *token.split(":", 1))
     else:
         names = required(source, [token], "feature")
-    skipped = {*reserved, *source.index} - {token}
+    skipped = {*reserved, *source.index}
     return [name for name in names if name not in skipped]
 
 
@@ -144,22 +146,19 @@ def suspects(
 
 def _separating(X: NDArray, codes: NDArray, K: int) -> NDArray[np.intp]:
     """Features whose values in each of K groups do not overlap with those in any other."""
-    none, d = np.zeros(0, dtype=np.intp), X.shape[1]
+    d = X.shape[1]
     sizes = np.bincount(codes[codes >= 0], minlength=K)
     # Ranks in random order keep K groups together with probability K! ∏ n_k! / n!.
     chance = gammaln(K + 1) + gammaln(sizes + 1).sum() - gammaln(sizes.sum() + 1) + np.log(d)
     if K < 2 or chance > np.log(_CHANCE) or K * d > _MOST_EXTREMES:
-        return none
-    low, high, left = np.full((K, d), np.inf), np.full((K, d), -np.inf), np.arange(d)
+        return np.zeros(0, dtype=np.intp)
+    low, high = np.full((K + 1, d), np.inf), np.full((K + 1, d), -np.inf)
     for rows, block in row_blocks(X):
-        for k in np.unique(codes[rows]):
-            if k >= 0:
-                own = block[codes[rows] == k][:, left]
-                low[k, left] = np.minimum(low[k, left], own.min(axis=0))
-                high[k, left] = np.maximum(high[k, left], own.max(axis=0))
-        order = np.argsort(low[:, left], axis=0)
-        ends, starts = (np.take_along_axis(a[:, left], order, 0) for a in (high, low))
-        left = left[(ends[:-1] < starts[1:]).all(axis=0)]
-        if not len(left):
-            break
-    return left
+        order = np.argsort(codes[rows])
+        # Rows of unknown group have the code -1, the last place.
+        groups, starts = np.unique(codes[rows][order], return_index=True)
+        low[groups] = np.minimum(low[groups], np.minimum.reduceat(block[order], starts))
+        high[groups] = np.maximum(high[groups], np.maximum.reduceat(block[order], starts))
+    order = np.argsort(low[:K], axis=0)
+    ends, starts = (np.take_along_axis(a[:K], order, axis=0) for a in (high, low))
+    return np.flatnonzero((ends[:-1] < starts[1:]).all(axis=0))

@@ -26,6 +26,7 @@ from isrlearn.estimators import (
     TablePreparer,
 )
 from isrlearn.estimators.columns import CATEGORIES, LEFT_OUT, NUMBER, Column
+from isrlearn.estimators.preparation import is_fitted
 from isrlearn.io.errors import ModelFileError, TableError, listed, shown
 from isrlearn.io.labels import label_array
 
@@ -83,8 +84,7 @@ def _record(step: Any, allowed: Mapping[str, Any], prefix: str, arrays: Arrays) 
             f"a model file holds one of {', '.join(ESTIMATORS)} and, before it in a pipeline, "
             f"steps of {', '.join(STEPS)}; got {kind}. skops can store any pipeline"
         )
-    fitted_by = {"ISRTransformer": "eraser_", "TablePreparer": "columns_"}
-    if not hasattr(step, fitted_by.get(kind, "scale_" if prefix else "coef_")):
+    if not is_fitted(step):
         raise ModelFileError(f"this {kind} is not fitted yet: call fit before saving it")
     parameters = step.get_params(deep=False)
     fitted = {k: v for k, v in vars(step).items() if k not in parameters}
@@ -300,13 +300,12 @@ def _check_preparer(preparer: TablePreparer) -> None:
     sound = (
         isinstance(columns, tuple) and all(isinstance(column, Column) for column in columns),
         preparer.n_features_in_ == len(columns) == len({column.name for column in columns}),
-        all(isinstance(each, tuple | list) and all(map(_is_text, each)) for each in names),
+        all(map(_are_texts, names)),
         preparer.impute in ("median", "mean", None) and isinstance(preparer.strict, bool),
-        all(_is_text(c.name) and _is_text(c.why) and c.use in uses for c in columns),
-        all(isinstance(c.missing, bool) and isinstance(c.categories, tuple) for c in columns),
-        all(map(_is_text, (text for c in columns for text in c.categories))),
-        all((type(c.fill) is float and c.use == NUMBER) or c.fill is None for c in columns),
-        all(c.fill is not None for c in columns if c.use == NUMBER),
+        all(_are_texts([c.name, c.why]) and c.use in uses for c in columns),
+        all(isinstance(c.categories, tuple) and _are_texts(c.categories) for c in columns),
+        all(isinstance(c.missing, bool) for c in columns),
+        all(type(c.fill) is (float if c.use == NUMBER else type(None)) for c in columns),
     )
     # The names of what columns become: a long name with many categories could fill the memory.
     n_characters = sum(len(c.name) * (len(c.categories) + 2) for c in columns) if all(sound) else 0
@@ -317,5 +316,5 @@ def _check_preparer(preparer: TablePreparer) -> None:
         raise ModelFileError("two features of the preparation have the same name")
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _are_texts(values: object) -> bool:
+    return isinstance(values, tuple | list) and all(isinstance(value, str) for value in values)

@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from isrlearn import markup
+
 _LONGEST = 60
 #: What a message says about columns that are not complete columns of numbers.
 PREPARE = (
@@ -81,9 +83,7 @@ def shown(value: object) -> str:
 
 def listed(names: Iterable[object], most: int = 8) -> str:
     """Names separated by commas, only the first few if there are many."""
-    names = list(names)
-    text = ", ".join(map(shown, names[:most]))
-    return text if len(names) <= most else f"{text} and {len(names) - most} more"
+    return markup.listed([*map(shown, names)], most)
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
