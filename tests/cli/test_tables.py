@@ -185,7 +185,7 @@ def test_numbers_without_gaps_need_no_preparation(isr, messy, tmp_path):
     path = tmp_path / "m.isr"
     assert isr("fit", messy, *ROLES, *numbers, "--out", path)[0] == 0
     model = read_model(path)
-    assert model.preparation is None
+    assert model.preparation == ()
     assert model.feature_names == ("dose", "weight")
     assert model.metadata["prepared"][0][2] == "its name is that of an id"
     assert isr("export", path, "--to", "numpy", "--out", tmp_path / "m.npz")[0] == 0

@@ -217,7 +217,6 @@ def fit_table(
 ) -> tuple[ModelFile, dict[str, GroupReport], Any]:
     """A model fitted on a table, its scores on all tables that are given, and the search."""
     import numpy as np
-    from sklearn.pipeline import make_pipeline
 
     import isrlearn
     from isrlearn.io import ModelFile
@@ -258,8 +257,8 @@ def fit_table(
             "best_params": {name: str(value) for name, value in found.best_params_.items()},
         },
     }
-    preparation = None if table.preparation is None else make_pipeline(table.preparation)
-    model = ModelFile(estimator, table.feature_names, metadata, preparation=preparation)
+    steps = () if table.preparation is None else (table.preparation,)
+    model = ModelFile(estimator, table.feature_names, metadata, preparation=steps)
     return model, scores, found
 
 

@@ -228,7 +228,7 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
 
     source, d = open_table(path), model.estimator.n_features_in_
     task = "classification" if hasattr(model.estimator, "classes_") else "regression"
-    steps: Any = () if model.preparation is None else model.preparation
+    steps = model.preparation
     if model.preparer is not None:
         if columns.pop("features", None) is not None:
             raise TableError(f"{path}: the model finds its columns by name; leave --features out")
@@ -248,7 +248,9 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     table = read_table(path, **columns, task=task)
     if table.X.shape[1] != d:
         raise TableError(f"{path}: {table.X.shape[1]} columns were selected; the model has {d}")
-    return replace(table, X=steps.transform(table.X[:])) if len(steps) else table
+    for step in steps:
+        table = replace(table, X=step.transform(table.X[:]))
+    return table
 
 
 def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:

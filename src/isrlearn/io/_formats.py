@@ -138,6 +138,12 @@ def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 1
     return len(files)
 
 
+def loaded(path: Path, rows: Any) -> NDArray:
+    """Rows as an array in memory, if the file can hold that many."""
+    check_expansion(path, math.prod(rows.shape) * rows.dtype.itemsize)
+    return np.asarray(rows[:])
+
+
 def _mapped(path: Path) -> NDArray:
     return _checked(np.lib.format.open_memmap(path, mode="r"))
 

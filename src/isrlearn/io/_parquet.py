@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from isrlearn.io._formats import (
     check_expansion,
     check_names,
     column_owners,
+    loaded,
     numbered,
 )
 from isrlearn.io.errors import PREPARE, TableError, listed, optional, reading, shown
@@ -101,8 +101,7 @@ class _ParquetFile:
             words[name] = np.array(values, dtype=object)[codes]
         X: Any = ParquetRows(self.path, numbers)
         if as_text is not None:
-            check_expansion(self.path, math.prod(X.shape) * X.dtype.itemsize)
-            X = X[:] if numbers else np.empty(X.shape)
+            X = loaded(self.path, X) if numbers else np.empty(X.shape)
         return X, words, kept
 
     def number_type(self, column: str) -> Any:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 from numpy.typing import DTypeLike, NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import __version__
 from isrlearn.estimators import TablePreparer
 from isrlearn.estimators.linear import check_precision
-from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.errors import listed, optional
 from isrlearn.io.files import atomic_write
@@ -83,7 +83,7 @@ def export_model(
     if isinstance(model, ModelFile):
         names = model.feature_names if names is None else names
         model = model.model
-    steps, estimator = split_pipeline(model)
+    *steps, estimator = model if isinstance(model, Pipeline) else [model]
     if kind not in _CONTENT:
         raise ValueError(f"kind must be one of {', '.join(_CONTENT)}; got {kind!r}")
     if type(estimator).__name__ not in ESTIMATORS:
@@ -91,7 +91,7 @@ def export_model(
             f"one of {', '.join(ESTIMATORS)} can be exported; got {type(estimator).__name__}"
         )
     check_is_fitted(estimator, "eraser_")
-    for step in reversed([] if steps is None else [*steps.named_steps.values()]):
+    for step in reversed(steps):
         if isinstance(step, TablePreparer):
             own = _selected(step)
             names = own if names is None else names

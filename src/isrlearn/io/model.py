@@ -19,7 +19,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from isrlearn import __version__
 from isrlearn.estimators import TablePreparer
-from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.io._state import Arrays, restored, state_of
 from isrlearn.io.errors import ModelFileError, shown
 from isrlearn.io.files import atomic_write
@@ -47,7 +46,7 @@ class ModelFile:
         Versions of the libraries that wrote the file.
     sha256 : str
         Digest of everything else in the file.
-    preparation : Pipeline or None
+    preparation : tuple of transformers
         The steps before the estimator, which turn a table into its features.
 
     Examples
@@ -63,19 +62,18 @@ class ModelFile:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     sha256: str = ""
-    preparation: Pipeline | None = None
+    preparation: tuple[Any, ...] = ()
 
     @property
     def model(self) -> Any:
         """The estimator, at the end of a pipeline if there is a preparation."""
-        if self.preparation is None:
-            return self.estimator
-        return make_pipeline(*self.preparation.named_steps.values(), self.estimator)
+        steps = (*self.preparation, self.estimator)
+        return make_pipeline(*steps) if self.preparation else self.estimator
 
     @property
     def preparer(self) -> TablePreparer | None:
         """The first step of the preparation, if it prepares a table."""
-        first = None if self.preparation is None else self.preparation[0]
+        first = self.preparation[0] if self.preparation else None
         return first if isinstance(first, TablePreparer) else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,15 +136,15 @@ def save(
     >>> bool((same.predict_proba(data.X) == clf.predict_proba(data.X)).all())
     True
     """
-    steps, estimator = split_pipeline(getattr(estimator, "best_estimator_", estimator))
+    model = getattr(estimator, "best_estimator_", estimator)
+    *before, estimator = model if isinstance(model, Pipeline) else [model]
     estimator = getattr(estimator, "best_estimator_", estimator)
-    before = [] if steps is None else [*steps.named_steps.values()]
     arrays, (*preparation, state) = state_of([*before, estimator])
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     own = getattr(estimator, "feature_names_in_", None)
     names = own if feature_names is None else feature_names
-    if names is None and steps is not None and hasattr(steps, "feature_names_in_"):
-        names = steps.get_feature_names_out()
+    if names is None and before and hasattr(before[0], "feature_names_in_"):
+        names = model[:-1].get_feature_names_out()
     record = {
         "schema": SCHEMA,
         "state": state,
@@ -247,8 +245,7 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
     metadata, versions = record["metadata"], record["versions"]
     if not isinstance(metadata, dict) or not isinstance(versions, dict):
         raise ModelFileError("metadata and versions must be JSON objects")
-    preparation = make_pipeline(*steps) if steps else None
-    return ModelFile(estimator, names, metadata, versions, digest, preparation)
+    return ModelFile(estimator, names, metadata, versions, digest, tuple(steps))
 
 
 def _other_kind(start: bytes, size: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from isrlearn.estimators import TablePreparer
 from isrlearn.io._columns import check_numbers, chosen_features, required, suspects
 from isrlearn.io._formats import (
     Source,
-    check_expansion,
     check_regular,
+    loaded,
     open_archive,
     open_array,
     read_vector,
@@ -153,10 +152,11 @@ def read_table(
     ([[70.0, 0.5], [40.0, 1.5]], ['yes', 'no'], ['A', None])
     """
     source = open_table(path)
-    if prepare is not None and not source.mixed and not hasattr(prepare, "columns_"):
+    fitted = hasattr(prepare, "columns_")
+    if not source.mixed and not fitted:
         prepare = None  # an array holds numbers only
     roles = {"label": label, "environment": environment, "clusters": clusters}
-    given = [*dict.fromkeys(name for name in roles.values() if name)]
+    given = [*dict.fromkeys(filter(None, roles.values()))]
     if label and label == environment:
         raise TableError(f"label and environment must be two columns; both are {shown(label)}")
     inside = [name for name in given if not name.endswith(".npy")]
@@ -164,32 +164,31 @@ def read_table(
     if labels is None and inside and source.path.suffix.lower() in (".npy", ".zarr"):
         holder = _next_to(source.path, inside[0])
     # The small files first, so that their errors are reported at once.
-    found = {name: read_vector(Path(name)) for name in given if name not in inside}
+    found: dict[Any, Any] = {n: read_vector(Path(n)) for n in given if n not in inside}
     with reading(holder.path):
         for role, name in roles.items():
             required(holder, [name] if name in inside else [], role)
         if holder is not source:
             found |= holder.read([], inside)[-1]
+            inside = []
     with reading(source.path):
         reserved = [*roles.values()] if holder is source else []
-        if prepare is not None and hasattr(prepare, "columns_"):
+        if prepare is not None and fitted:
             features = [column.name for column in prepare.columns_ if column.outputs]
         chosen = chosen_features(source, features, reserved)
-        own_labels = inside if holder is source else []
         if prepare is None:
-            X, _, own = source.read(chosen, own_labels)
+            X, _, own = source.read(chosen, inside)
         else:
-            X, own, prepare = _prepared(source, chosen, own_labels, prepare)
+            X, own, prepare = _prepared(source, chosen, inside, prepare)
             chosen = prepare.get_feature_names_out().tolist()
         found |= own
         if isinstance(X, Rows) and not stream:
-            check_expansion(source.path, math.prod(X.shape) * X.dtype.itemsize)
-            X = X[:]
+            X = loaded(source.path, X)
         for role, name in roles.items():
-            _check_labels(X, found.get(str(name)), role)
+            _check_labels(X, found.get(name), role)
         if isinstance(X, np.ndarray) and not (stream and isinstance(X, np.memmap)):
             check_numbers(X, chosen)
-    y, environments, groups = (found.get(str(name)) for name in roles.values())
+    y, environments, groups = map(found.get, roles.values())
     if y is not None and (task == "regression" or (task == "auto" and looks_continuous(y))):
         y = as_numbers(y, holder.path)
     names, notes = tuple(chosen), []
@@ -207,7 +206,7 @@ def _prepared(
     known = getattr(prepare, "columns_", None)
     as_text = prepare.categorical if known is None else [c.name for c in known if c.categories]
     rows, texts, own = source.read(features, labels, as_text)
-    numbers = np.asarray(rows[:])
+    numbers = loaded(source.path, rows)
     place = {name: i for i, name in enumerate(n for n in features if n not in texts)}
     columns = {n: texts[n] if n in texts else numbers[:, place[n]] for n in features}
     try:
@@ -254,9 +253,8 @@ def read_columns(
         # The columns of an archive are read array by array.
         for group in [others] if source.mixed else source.groups.values():
             rows, texts, own = source.read(group, classes if source.mixed else [], [])
-            check_expansion(source.path, math.prod(rows.shape) * rows.dtype.itemsize)
             names = [name for name in group if name not in texts]
-            found |= dict(zip(names, np.asarray(rows[:]).T, strict=True)) | texts | own
+            found |= dict(zip(names, loaded(source.path, rows).T, strict=True)) | texts | own
         single = [name for name in every if name not in found]
         found |= source.read([], single)[-1] if single else {}
         found = {name: found[name] for name in every}
