@@ -120,7 +120,7 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     if report is not None:
         optional("jinja2", "a report", "report")  # now, before the work is done
     names, rest = ({role: given.pop(role) for role in roles} for roles in tables.ROLES)
-    others = given.pop("validation"), given.pop("test")
+    others = {part: given.pop(part) for part in ("validation", "test")}
     how, in_parts = {name: given.pop(name) for name in _PREPARATION}, given["engine"] == "dask"
     prepare = None if in_parts else tables.preparer(**how)
     with working(f"Reading {table}"):
@@ -133,9 +133,12 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     show_notes(train)
     if train.preparation is not None and train.preparation.plain_ and how["impute"] is None:
         train = replace(train, preparation=None)  # the names of the columns are enough
+    parts: dict[str, Table] = {}
     with working(f"Reading {table}"):
-        chooser, unseen = (tables.table_like(train, path, task, names) for path in others)
-        tables.check_tables(task, train, chooser, unseen)
+        for part, path in others.items():
+            if path is not None:
+                parts[part] = tables.table_like(train, path, task, names)
+        tables.check_tables(task, train, *parts.values())
     record: dict[str, Any] = {}
     lines: list[RenderableType] = []
     if given.pop("fill_environments"):
@@ -143,8 +146,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         record["environments_filled"] = n_filled
         lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
-    with working(what, quietly=given["search"] or chooser is not None):
-        model, scores, found = fit_table(train, chooser, unseen, task=task, columns=names, **given)
+    with working(what, quietly=given["search"] or "validation" in parts):
+        model, scores, found = fit_table(train, parts, task=task, columns=names, **given)
         more = {"prepared": columns, "shares": _shares(model.estimator, train)}
         model = replace(model, metadata={**model.metadata, **more})
         save(model.model, out, feature_names=model.feature_names, metadata=model.metadata)
@@ -153,8 +156,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     lines.append(f"The model is in {out}.")
     if report is not None:
         with working("Writing the report"):
-            search = None if chooser is not None else found
-            scored = chooser if unseen is None else unseen
+            search = None if "validation" in parts else found
+            scored = parts.get("test", parts.get("validation"))
             page = report_on(model, train, scored, names | rest, search)
             page.save(report)
         record["report"] = {"out": str(report), **page.to_dict()}
@@ -205,8 +208,7 @@ def _filled(table: Table) -> tuple[Table, int]:
 
 def fit_table(
     table: Table,
-    validation: Table | None,
-    test: Table | None,
+    others: Mapping[str, Table],
     *,
     task: str,
     columns: Mapping[str, str],
@@ -215,14 +217,14 @@ def fit_table(
     scheduler: str | None,
     **settings: Any,
 ) -> tuple[ModelFile, dict[str, GroupReport], Any]:
-    """A model fitted on a table, its scores on all tables that are given, and the search."""
+    """A model fitted on a table, its scores on that and the others, and the search."""
     import numpy as np
 
     import isrlearn
     from isrlearn.io import ModelFile
 
     kind = isrlearn.ISRRegressor if task == "regression" else isrlearn.ISRClassifier
-    chosen, found = parameters(kind, task, settings), None
+    chosen, found, validation = parameters(kind, task, settings), None, others.get("validation")
     rows = {"environments": table.environments, "clusters": table.clusters}
     if engine == "dask":
         from isrlearn.dask import client_of, fit
@@ -237,8 +239,7 @@ def fit_table(
         estimator = found.fit(table.X, table.y, **rows, validation=held).best_estimator_
     else:
         estimator = kind(**chosen).fit(table.X, table.y, **rows)
-    scored = {"train": table, "validation": validation, "test": test}
-    scores = {part: tables.scores(estimator, t) for part, t in scored.items() if t is not None}
+    scores = {part: tables.scores(estimator, t) for part, t in {"train": table, **others}.items()}
     if table.named and table.preparation is None:
         estimator.feature_names_in_ = np.array(table.feature_names, dtype=object)
     metadata = {

@@ -202,7 +202,7 @@ def report(
                     "differ); give its training table, or leave --train out"
                 )
         task = "classification" if hasattr(saved.estimator, "classes_") else "regression"
-        tables.check_tables(task, rows, fitted)
+        tables.check_tables(task, *filter(None, (rows, fitted)))
         scored = (rows, None) if _fitted_on(saved.estimator, rows) else (fitted, rows)
         found = report_on(saved, scored[0], scored[1], columns)
         found.save(out)

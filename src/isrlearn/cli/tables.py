@@ -177,14 +177,10 @@ def check_ending(path: Path, hint: str, kind: str | None) -> None:
         raise OutputError(f"{hint} {path}: this file {legal}")
 
 
-def table_like(
-    train: Table, path: Path | None, task: str, roles: Mapping[str, Any]
-) -> Table | None:
-    """Another table with the columns of a training table; None for no path."""
+def table_like(train: Table, path: Path, task: str, roles: Mapping[str, Any]) -> Table:
+    """Another table with the columns of a training table."""
     from isrlearn.io import TableError, read_table
 
-    if path is None:
-        return None
     for name in filter(None, roles.values()):
         if name.endswith(".npy"):
             raise TableError(
@@ -307,13 +303,13 @@ def scores(
     return group_report(table.y, estimator.predict(table.X), table.environments, **how)
 
 
-def check_tables(task: str, *tables: Table | None) -> None:
+def check_tables(task: str, *tables: Table) -> None:
     """Raise unless the labels and environments of the tables suit the task."""
     from isrlearn.core.labels import encode
     from isrlearn.io import TableError
     from isrlearn.io.labels import looks_continuous
 
-    for table in filter(None, tables):
+    for table in tables:
         grouped = {"environments": table.environments}
         if task == "classification":
             grouped = {"labels": table.y, **grouped}
