@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats.contingency import crosstab
 
 from isrlearn import markup
 from isrlearn.core.labels import MISSING, encode
@@ -58,16 +59,12 @@ class TableColumn:
         )
 
     def _agrees(self, own: NDArray, other: NDArray) -> bool:
-        order = np.lexsort((own, other))
-        starts = np.flatnonzero(np.r_[True, np.diff(other[order]) > 0])
-        low, high = own[order][starts], own[order][np.r_[starts[1:] - 1, len(own) - 1]]
-        if (low == high).all():
+        seen = crosstab(own, other).count > 0  # (values in their order, codes)
+        if (seen.sum(axis=0) == 1).all():
             return True
-        if self.numbers is None:
-            owners = np.unique(np.column_stack([own, other]), axis=0)
-            return len(owners) == len(np.unique(own))
-        by_low = np.argsort(low)
-        return bool((high[by_low][:-1] < low[by_low][1:]).all())
+        changes = np.count_nonzero(np.diff(seen.argmax(axis=1)))
+        apart = self.numbers is None or changes == seen.shape[1] - 1
+        return apart and bool((seen.sum(axis=1) == 1).all())
 
 
 def table_columns(table: Mapping[str, Any]) -> tuple[list[TableColumn], dict[str, str]]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils.multiclass import type_of_target
 
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, Cells, encode, is_missing
 from isrlearn.diagnosis.candidates import Candidate, Scan, TableColumn, table_columns
 from isrlearn.diagnosis.harm import agreement, change_in_worst_value, error_p_value, gap
-from isrlearn.diagnosis.shifts import CellCounts, mean_shift
+from isrlearn.diagnosis.shifts import CellCounts, Shift, mean_shift
 from isrlearn.estimators import ISRClassifier, infer_environments
 from isrlearn.estimators.compare import thinned
 from isrlearn.estimators.heads import Sample
@@ -30,7 +30,6 @@ _MOST_ROWS = 20_000
 _DRAWS = 9_999
 #: Shortcuts whose removal is tried, from the largest gap down.
 _MOST_REMOVED = 5
-ERRORS = "(errors of a plain model)"
 
 
 def scan(
@@ -137,10 +136,9 @@ def scan(
         if each.found:
             table[i] = replace(each, gain=rows_of.gain(each.name))
     table.sort(key=_order)
-    errors = rows_of.errors(table)
-    return Scan(
-        tuple(table), errors, target, n, len(rows), len(used), level, left_out, rows_of.accuracy
-    )
+    errors, accuracy = rows_of.errors(table), float(np.mean(rows_of.right_with_all))
+    about = target, n, len(rows), len(used), level, left_out, accuracy
+    return Scan(tuple(table), errors, *about)
 
 
 def _labels(y: Any, cv: int) -> tuple[NDArray, NDArray[np.intp], dict[str, str]]:
@@ -189,10 +187,9 @@ class _Examination:
     ) -> None:
         self.classes, self.k, self.level, self.seed = classes, k, level, seed
         self.columns = {column.name: column for column in used}
-        folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
-        self.folds = list(folds.split(k, k))
-        self.plain: dict[frozenset[str], tuple[NDArray, NDArray]] = {}
-        self.accuracy = float(np.mean(self.predicted(frozenset(), None)[0] == k))
+        self.folds = list(StratifiedKFold(cv, shuffle=True, random_state=seed).split(k, k))
+        self.right_with_all = self.predicted(frozenset())[0]
+        self.right: dict[str, NDArray[np.bool_]] = {}  # rows that are right without a column
 
     def left_with(self, column: TableColumn) -> frozenset[str]:
         """The column, and those that say the same."""
@@ -202,60 +199,65 @@ class _Examination:
     def features(self, without: frozenset[str]) -> NDArray[np.float64]:
         """Features from the other columns."""
         parts = [c.features for name, c in self.columns.items() if name not in without]
-        return np.hstack(parts) if parts else np.empty((len(self.k), 0))
+        return np.hstack([np.empty((len(self.k), 0)), *parts])
 
     def predicted(
-        self, without: frozenset[str], environments: NDArray | None
-    ) -> tuple[NDArray, NDArray]:
-        """Classes and scores (n, m) of rows held out; with environments, what shifts is removed."""
-        if environments is None and without in self.plain:
-            return self.plain[without]
-        X, k, K = self.features(without), self.k, len(self.classes)
-        score = np.zeros((len(k), 1 if K == 2 else K))
-        count = 0 if environments is None else "auto"
-        for train, test in self.folds if X.shape[1] else ():
-            model = ISRClassifier(n_spurious=count, weights=None, missing_environments="single")
-            model.fit(X[train], k[train], None if environments is None else environments[train])
-            score[test] = model.decision_function(X[test]).reshape(len(test), -1)
-        guess = score.argmax(axis=1) if K > 2 else (score[:, 0] > 0).astype(int)
-        if K > 2:
-            score = (score - score.mean(axis=1, keepdims=True))[:, 1:]
-        if environments is None:
-            self.plain[without] = guess, score
-        return guess, score
+        self, without: frozenset[str], environments: NDArray | None = None
+    ) -> tuple[NDArray[np.bool_], NDArray]:
+        """Whether held-out rows are right, and their scores (n, m)."""
+        X, K = self.features(without), len(self.classes)
+        score = np.zeros((len(self.k), K)[: K - 1])
+        count = 0 if environments is None else "auto"  # of the directions that are removed
+        model = ISRClassifier(n_spurious=count, weights=None, missing_environments="single")
+        if X.shape[1]:
+            how = {"method": "decision_function", "params": {"environments": environments}}
+            score = cross_val_predict(model, X, self.k, cv=self.folds, **how)
+        if K == 2:
+            return (score > 0) == self.k, score[:, None]
+        centred = score - score.mean(axis=1, keepdims=True)
+        return score.argmax(axis=1) == self.k, centred[:, 1:]
 
     def cells(self, column: TableColumn) -> Cells:
         """Class and value of each row."""
         return Cells(self.classes, column.values, self.k, column.codes)
 
+    def shift(self, X: NDArray, cells: Cells) -> Shift:
+        """Shift of the means of features."""
+        moments = Fitter(Sample(X, cells), [Settings()]).features
+        return mean_shift(moments, CellCounts.of(cells), self.level)
+
     def examined(self, column: TableColumn, n_candidates: int) -> Candidate:
         """What the tests say about a column."""
         cells, without = self.cells(column), self.left_with(column)
-        counts = CellCounts.of(cells)
+        counts, X = CellCounts.of(cells), self.features(without)
         known = int(np.sum(column.codes != MISSING))
         names = tuple(sorted(without - {column.name}))
         found = Candidate(column.name, len(column.values), known, left_out=names)
-        X = self.features(without)
         if not counts.compared or not X.shape[1]:
             what = "no class has rows in two of its values" if X.shape[1] else "no features remain"
             return replace(found, note=what)
-        guess, score = self.predicted(without, None)
-        shifts = mean_shift(Fitter(Sample(X, cells), [Settings()]).features, counts, self.level)
+        right, score = self.predicted(without)
+        self.right[column.name] = right
+        shifts = self.shift(X, cells)
         used = mean_shift(Sample(score, cells).moments("cell"), counts, self.level)
         draws = max(_DRAWS, int(np.ceil(2 * n_candidates / self.level)))
-        p = error_p_value(guess != self.k, cells, draws, np.random.default_rng(self.seed))
-        p_values = (shifts.p_value or 0.0, used.p_value or 0.0, p)
-        found = replace(found, p_values=p_values, shift=shifts.effect, reliance=used.effect)
-        every = self.predicted(frozenset(), None)[0] == self.k
-        return replace(found, own_gap=gap(every, cells)["gap"], **gap(guess == self.k, cells))
+        p = error_p_value(~right, cells, draws, np.random.default_rng(self.seed))
+        return replace(
+            found,
+            p_values=(shifts.p_value or 0.0, used.p_value or 0.0, p),
+            shift=shifts.effect,
+            reliance=used.effect,
+            own_gap=gap(self.right_with_all, cells)["gap"],
+            **gap(right, cells),
+        )
 
     def gain(self, name: str) -> Change:
         """Accuracy in the worst value of a column before and after removing what shifts with it."""
         column = self.columns[name]
-        cells, without = self.cells(column), self.left_with(column)
         values = np.where(column.codes == MISSING, np.nan, column.codes)
-        before, after = (self.predicted(without, e)[0] == self.k for e in (None, values))
-        return change_in_worst_value(before, after, cells, np.random.default_rng(self.seed))
+        after = self.predicted(self.left_with(column), values)[0]
+        rng = np.random.default_rng(self.seed)
+        return change_in_worst_value(self.right[name], after, self.cells(column), rng)
 
     def errors(self, table: list[Candidate]) -> Candidate | None:
         """The errors of a strongly penalised model as a candidate that cannot be tested."""
@@ -264,16 +266,13 @@ class _Examination:
             guess = infer_environments(X, self.k, random_state=self.seed)
         except ValueError:
             return None  # no errors, or none in some class
-        cells = Cells.of(self.k, guess)
-        best, name = max(
-            ((agreement(cells, self.columns[each.name].codes), each.name) for each in table),
-            default=(0.0, ""),
-        )
-        wrong = int(np.sum(guess == "wrong"))
-        note = f"{wrong:,} rows" + (f"; agrees best with {name} ({best:.2f} of 1)" if name else "")
-        moments = Fitter(Sample(X, cells), [Settings()]).features
-        shift = mean_shift(moments, CellCounts.of(cells), self.level)
-        return Candidate(ERRORS, 2, len(guess), shift=shift.effect, note=note)
+        cells, note = Cells.of(self.k, guess), f"{np.sum(guess == 'wrong'):,} rows"
+        if table:
+            codes = {each.name: self.columns[each.name].codes for each in table}
+            best, name = max((agreement(cells, codes[name]), name) for name in codes)
+            note += f"; agrees best with {name} ({best:.2f} of 1)"
+        shift = self.shift(X, cells).effect
+        return Candidate("(errors of a plain model)", 2, len(guess), shift=shift, note=note)
 
 
 def _corrected(examined: list[Candidate], level: float) -> list[Candidate]:
