@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -16,16 +15,16 @@ from isrlearn.estimators.compare import LabelledRows, thinned
 from isrlearn.estimators.selection import on_front
 from isrlearn.io.errors import optional
 from isrlearn.metrics import GroupReport, group_report
-from isrlearn.report.samples import sample_places
+from isrlearn.report.evidence import metric_of
+from isrlearn.report.figures import real_shifts
+from isrlearn.report.samples import MOST_POINTS, sample_places
 
 __all__ = ["GroupDisplay", "SamplesDisplay", "SpectrumDisplay", "TradeOffDisplay"]
 
-#: Points that are drawn: more of them hide each other.
-_MOST_POINTS = 1200
 _MARKERS = "os^Dvp*X"
 
 
-class _Display(ABC):
+class _Display:
     """A plot on axes of its own or on given ones, kept as `ax_` and `figure_`."""
 
     size: ClassVar[tuple[float, float]] = (6.0, 4.0)
@@ -46,13 +45,35 @@ class _Display(ABC):
         self._draw(ax)
         return self
 
-    @abstractmethod
     def _draw(self, ax: Any) -> None:
-        """Draw on these axes."""
+        raise NotImplementedError
+
+
+class _ScoreDisplay(_Display):
+    """A plot of the scores of one model or several."""
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: Any,
+        environments: ArrayLike,
+        *,
+        metric: str = "accuracy",
+        ax: Any = None,
+    ) -> Self:
+        """Scores of the predictions of a model, or of several given as a mapping by name."""
+        models = y_pred if isinstance(y_pred, Mapping) else {"model": y_pred}
+        given: dict[str, Any] = {"environments": environments, "metric": metric}
+        return cls._of({k: group_report(y_true, v, **given) for k, v in models.items()}).plot(ax)
+
+    @classmethod
+    def _of(cls, reports: dict[str, GroupReport]) -> Self:
+        raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False)
-class GroupDisplay(_Display):
+class GroupDisplay(_ScoreDisplay):
     """Bars of the scores of every group with their intervals, for one model or several.
 
     Parameters
@@ -85,22 +106,12 @@ class GroupDisplay(_Display):
         ax: Any = None,
     ) -> Self:
         """Scores of a fitted model's predictions; accuracy or rmse unless a metric is given."""
-        metric = metric or ("accuracy" if hasattr(estimator, "classes_") else "rmse")
-        predicted = {name: estimator.predict(X)}
-        return cls.from_predictions(y, predicted, environments, metric=metric, ax=ax)
+        how = {"metric": metric or metric_of(estimator), "ax": ax}
+        return cls.from_predictions(y, {name: estimator.predict(X)}, environments, **how)
 
     @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_pred: Any,
-        environments: ArrayLike,
-        *,
-        metric: str = "accuracy",
-        ax: Any = None,
-    ) -> Self:
-        """Scores of the predictions of a model, or of several given as a mapping by name."""
-        return cls(_reports(y_true, y_pred, environments, metric)).plot(ax)
+    def _of(cls, reports: dict[str, GroupReport]) -> Self:
+        return cls(reports)
 
     def _draw(self, ax: Any) -> None:
         first = next(iter(self.reports.values()))
@@ -154,8 +165,7 @@ class SpectrumDisplay(_Display):
         return cls(test).plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        values = np.asarray(self.test.spectrum, dtype=float)
-        values = values[values > 1e-9 * values.max(initial=0.0)]  # the rest is rounding
+        values = real_shifts(self.test.spectrum)
         place, found = np.arange(1, len(values) + 1), self.test.rank
         ax.plot(place[:found], values[:found], "o", label="shifts")
         if found < len(values):
@@ -168,7 +178,7 @@ class SpectrumDisplay(_Display):
 
 
 @dataclass(eq=False, repr=False)
-class TradeOffDisplay(_Display):
+class TradeOffDisplay(_ScoreDisplay):
     """Average score against that of the worst group, for settings or models.
 
     Parameters
@@ -210,20 +220,11 @@ class TradeOffDisplay(_Display):
         return cls(*scores, colours=scale, best=search.best_index_).plot(ax)
 
     @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_pred: Any,
-        environments: ArrayLike,
-        *,
-        metric: str = "accuracy",
-        ax: Any = None,
-    ) -> Self:
-        """Models whose predictions are given as a mapping by name; an RMSE gets a minus sign."""
-        found = _reports(y_true, y_pred, environments, metric)
-        sign = -1.0 if metric == "rmse" else 1.0
-        scores = sign * np.array([(report.average, report.worst) for report in found.values()]).T
-        return cls(*scores, names=list(found)).plot(ax)
+    def _of(cls, reports: dict[str, GroupReport]) -> Self:
+        # Greater is better: an RMSE gets a minus sign.
+        signed = [(-1.0 if r.metric == "rmse" else 1.0, r) for r in reports.values()]
+        scores = np.array([(sign * r.average, sign * r.worst) for sign, r in signed]).T
+        return cls(*scores, names=list(reports))
 
     def _draw(self, ax: Any) -> None:
         dots = ax.scatter(self.average, self.worst, c=self.colours, s=25)
@@ -281,24 +282,13 @@ class SamplesDisplay(_Display):
 
     def _draw(self, ax: Any) -> None:
         cells = self.cells
-        shown = thinned(cells, _MOST_POINTS)
+        shown = thinned(cells, MOST_POINTS)
         k, e, places = cells.k[shown], cells.e[shown], self.places[shown]
         colours = {i: f"C{i % 10}" for i in range(len(cells.environments))} | {-1: "0.7"}
         for a, b in sorted(set(zip(k.tolist(), e.tolist(), strict=True))):
             own = places[(k == a) & (e == b)]
+            label = f"{cells.classes[a]}, {'unknown' if b < 0 else cells.environments[b]}"
             style = {"marker": _MARKERS[a % len(_MARKERS)], "color": colours[b], "s": 14}
-            place = "unknown" if b < 0 else cells.environments[b]
-            ax.scatter(
-                *own.T, alpha=0.6, linewidths=0, label=f"{cells.classes[a]}, {place}", **style
-            )
+            ax.scatter(*own.T, alpha=0.6, linewidths=0, label=label, **style)
         ax.set(xlabel="direction that shifts most (sd)", ylabel="what the head uses (sd)")
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
-
-
-def _reports(
-    y_true: ArrayLike, y_pred: Any, environments: ArrayLike, metric: str
-) -> dict[str, GroupReport]:
-    """Scores of the predictions of one model, or of several by name."""
-    models = y_pred if isinstance(y_pred, Mapping) else {"model": y_pred}
-    given: dict[str, Any] = {"environments": environments, "metric": metric}
-    return {name: group_report(y_true, each, **given) for name, each in models.items()}

@@ -23,15 +23,16 @@ body {{ max-width: 62rem; margin: 0 auto; padding: 1rem }}</style></head>
 """
 
 
-def text(value: Any) -> str:
-    r"""A value as escaped text of one line that cannot rearrange its surroundings.
+def line(value: Any, longest: int | None = None) -> str:
+    r"""A value as one line of text that cannot rearrange its surroundings.
 
     Examples
     --------
-    >>> text("<b>\u202e")
-    '&lt;b&gt;?'
+    >>> line("<b>\u202e\n"), len(line("x" * 500, 60))
+    ('<b>??', 60)
     """
-    return escape("".join(c if c.isprintable() else "?" for c in str(value)))
+    text = "".join(c if c.isprintable() else "?" for c in str(value))
+    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
 
 
 def listed(names: Sequence[str], most: int) -> str:
@@ -49,7 +50,7 @@ def listed(names: Sequence[str], most: int) -> str:
 def paragraph(value: Any, *, strong: bool = False) -> str:
     """A paragraph of text."""
     weight = "font-weight:600;" if strong else ""
-    return f'<p style="{weight}margin:.4em 0;color:inherit">{text(value)}</p>'
+    return f'<p style="{weight}margin:.4em 0;color:inherit">{escape(line(value))}</p>'
 
 
 def table(rows: Sequence[Sequence[Any]], sides: str) -> str:
@@ -83,7 +84,7 @@ def aligned(rows: Sequence[Sequence[Any]], sides: str) -> list[str]:
 
 def folded(title: str, *parts: str) -> str:
     """Parts that are shown on request."""
-    return f"<details><summary>{text(title)}</summary>{''.join(parts)}</details>"
+    return f"<details><summary>{escape(line(title))}</summary>{''.join(parts)}</details>"
 
 
 def block(*parts: str) -> str:
@@ -93,8 +94,8 @@ def block(*parts: str) -> str:
 
 def page(title: str, *parts: str) -> str:
     """A self-contained page without scripts."""
-    heading = f"<h1>{text(title)}</h1>"
-    return _PAGE.format(title=text(title), body=heading + block(*parts))
+    title = escape(line(title))
+    return _PAGE.format(title=title, body=f"<h1>{title}</h1>{block(*parts)}")
 
 
 def _rows(tag: str, rows: Sequence[Sequence[Any]], sides: str) -> str:
@@ -103,7 +104,7 @@ def _rows(tag: str, rows: Sequence[Sequence[Any]], sides: str) -> str:
     styles = [f"{_CELL};{aligned[side]}" for side in sides]
     lines = (
         "".join(
-            f'<{tag} style="{style}">{text(v)}</{tag}>'
+            f'<{tag} style="{style}">{escape(line(v))}</{tag}>'
             for style, v in zip(styles, row, strict=False)
         )
         for row in rows

@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike
 
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
+from isrlearn.core.whiten import whitening
 from isrlearn.diagnosis import shifts
 from isrlearn.diagnosis.findings import Diagnosis
 from isrlearn.diagnosis.shares import ColumnShare, column_shares, origins
+from isrlearn.engine import sum_cells
 from isrlearn.estimators import (
     ISRClassifier,
     ISRClassifierCV,
@@ -136,7 +138,9 @@ def diagnose(
         spread = moments if clusters is None else sample.moments("cell")
         covariances = shifts.covariance_shift(spread, sample.row_sample(), counts, level)
     else:
-        target_shift = shifts.target_shift(np.asarray(values, float), cells, counts, level)
+        # With no class to condition on, the target must have the same mean in every environment.
+        own = sum_cells(np.asarray(values, float)[:, None], cells)
+        target_shift = shifts.mean_shift(own.map(whitening(own).factor), counts, level)
     if names is not None:
         labelled = LabelledRows.of((X, y, environments))
         columns = _columns(kind, labelled, names, means.n_dimensions)

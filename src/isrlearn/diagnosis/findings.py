@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from inspect import signature
 from textwrap import wrap
@@ -37,12 +36,12 @@ class Recommendation:
         """What to do in a sentence."""
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         use = f"use {self.estimator}({given})"
-        if self.prediction == "unknown":
-            return "The models were not compared."
-        if self.prediction == "helps":
-            return f"ISR is expected to help: {use}."
-        expected = "Harm" if self.prediction == "hurts" else "No difference"
-        return f"{expected} is expected from ISR: {use}, which removes nothing."
+        return {
+            "unknown": "The models were not compared.",
+            "helps": f"ISR is expected to help: {use}.",
+            "hurts": f"Harm is expected from ISR: {use}, which removes nothing.",
+            "no difference": f"No difference is expected from ISR: {use}, which removes nothing.",
+        }[self.prediction]
 
     def __str__(self) -> str:
         """What to do in a sentence."""
@@ -87,11 +86,11 @@ class Diagnosis:
     def recommendation(self) -> Recommendation:
         """What to do: a prediction, and the parameters of the estimator that won."""
         kind = ISRClassifier if self.task == "classification" else ISRRegressor
+        if self.means is None:
+            alone = {"missing_environments": "single"}
+            return Recommendation("no difference", kind.__name__, alone)
         if self.comparison is None:
-            alone = {} if self.means is not None else {"missing_environments": "single"}
-            return Recommendation(
-                "unknown" if self.means else "no difference", kind.__name__, alone
-            )
+            return Recommendation("unknown", kind.__name__, {})
         answer = "helps" if self.has_gap else self.comparison.answer
         helps = answer == "helps"
         found = self.comparison.models[self.comparison.name if helps else self.comparison.best]
@@ -114,51 +113,47 @@ class Diagnosis:
     @property
     def findings(self) -> tuple[str, ...]:
         """What a user should know about the data, in sentences."""
-        return tuple(self._findings())
-
-    def _findings(self) -> Iterator[str]:
-        cells, m, s, t = self.cells, self.means, self.stability, self.target
+        cells, m, s, t, found = self.cells, self.means, self.stability, self.target, []
         if m is None:
-            yield (
+            found.append(
                 "No class has rows in two environments, so the effects of class and environment "
                 "cannot be separated. Collect rows of one class in a second environment."
             )
         if cells.empty:
             names = [f"class {c.label!r} in {c.environment!r}" for c in cells.empty]
-            yield f"Cells without rows: {markup.listed(names, 3)}."
-            if self.has_gap and self.comparison is not None:
-                yield (
-                    "ISR is expected to help in these cells, which balanced weights cannot do; no "
-                    "row of them can be scored here. In the other groups: "
-                    f"{self.comparison.answer}."
-                )
+            found.append(f"Cells without rows: {markup.listed(names, 3)}.")
+        if self.has_gap and self.comparison is not None:
+            found.append(
+                "ISR is expected to help in these cells, which balanced weights cannot do; no row "
+                f"of them can be scored here. In the other groups: {self.comparison.answer}."
+            )
         if cells.small:
             small = markup.listed(list(map(str, cells.small)), 3)
-            yield f"Cells of fewer than ten rows: {small}."
+            found.append(f"Cells of fewer than ten rows: {small}.")
         if m is not None and m.limited:
-            yield (
+            found.append(
                 f"Means of {len(cells.environments)} environments cannot show more dimensions: "
                 "there may be others, which would not be removed."
             )
         if s is not None and not s.stable:
             more = f"About {s.more_rows:.1f}" if s.more_rows < 1000 else "Thousands of"
-            yield (
+            found.append(
                 "The subspace is uncertain: in data drawn again it would rotate by "
                 f"{s.median[0]:.0f} degrees. {more} times as many rows in each cell would bring "
                 "that below 30."
             )
         if t is not None and t.shifted:
-            yield (
+            found.append(
                 f"The target itself shifts between environments, by up to {t.effect:.2f} standard "
                 f"deviations (p = {t.p_value:.2g}). ISR for regression assumes that it does not."
             )
+        return tuple(found)
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
         """The questions that could be answered, each with its answer in words."""
         if self.means is None:
-            why = "no: no class has rows in two environments"
-            return (("Can anything be compared?", why),)
+            return (("Can anything be compared?", "no: no class has rows in two environments"),)
         spread = "variances by a factor of up to {:.2f}"
         if self.covariances is not None and self.covariances.effect > _NO_VARIANCE:
             spread = "a direction hardly varies in one place and does in another"
@@ -178,9 +173,9 @@ class Diagnosis:
         if self.unseen is not None:
             means = {name: sum(at.values()) / len(at) for name, at in self.unseen.items()}
             scores = ", ".join(f"{value:.3f} with {name}" for name, value in means.items())
-            score = "accuracy" if self.task == "classification" else "error"
-            text = f"{score} {scores} (environments left out in turn)"
-            found.append(("In an unseen environment?", text))
+            what = "accuracy" if self.task == "classification" else "error"
+            answer = f"{what} {scores} (environments left out in turn)"
+            found.append(("In an unseen environment?", answer))
         return tuple(found)
 
     def _left_out(self) -> tuple[list[list[str]], str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 from scipy.stats.contingency import association, crosstab
 
 from isrlearn.core.labels import MISSING, Cells
 from isrlearn.metrics import Change
-from isrlearn.metrics.groups import accuracy
 
 #: Confidence of intervals, and draws they are made from.
 _CONFIDENCE, _POSTERIOR_DRAWS = 0.95, 1_000
@@ -45,15 +45,15 @@ def change_in_worst_value(
     """Accuracy in the worst value of a column with two models, given which rows they get right."""
     outcomes = [before & after, before & ~after, ~before & after, ~(before | after)]
     count = np.stack([_of(rows, cells) for rows in outcomes], axis=-1)  # (K, V, 4)
+    seen = count.sum(axis=-1) > 0
     # Draws from the posterior of each group's four outcomes: small groups are uncertain even if
     # all of their rows agree, which a bootstrap would not show.
     drawn = rng.standard_gamma(count + 0.25, size=(_POSTERIOR_DRAWS, *count.shape))
-    seen = count.sum(axis=-1) > 0
-    was, now = (_in_worst_value(_shares(count, i), seen) for i in (1, 2))
-    change = _in_worst_value(_shares(drawn, 2), seen) - _in_worst_value(_shares(drawn, 1), seen)
+    change = np.diff(_in_worst_value(drawn, seen))
     tail = (1 - _CONFIDENCE) / 2
     low, high = np.quantile(change, [tail, 1 - tail])
-    return Change(float(was), float(now), float(low), float(high))
+    was, now = _in_worst_value(count, seen).tolist()
+    return Change(was, now, float(low), float(high))
 
 
 def _of(rows: NDArray[np.bool_], cells: Cells) -> NDArray[np.intp]:
@@ -61,34 +61,30 @@ def _of(rows: NDArray[np.bool_], cells: Cells) -> NDArray[np.intp]:
     return replace(cells, e=np.where(rows, cells.e, MISSING)).count()
 
 
-def _shares(outcomes: NDArray, model: int) -> NDArray[np.float64]:
-    """Accuracy (..., K, V) of the first or second model, from counts of the four outcomes."""
-    right = outcomes[..., 0] + outcomes[..., model]
-    return right / np.maximum(outcomes.sum(axis=-1), 1e-300)
-
-
-def _in_worst_value(accuracy: NDArray, seen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Lowest accuracy of any value of a column, all its classes counting the same."""
-    return (np.where(seen, accuracy, 0.0).sum(axis=-2) / seen.sum(axis=0)).min(axis=-1)
+def _in_worst_value(outcomes: NDArray, seen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Accuracy (..., 2) of both models in their worst value, all classes counting the same."""
+    right = outcomes[..., :1] + outcomes[..., 1:3]  # (..., K, V, 2)
+    share = right / np.maximum(outcomes.sum(axis=-1, keepdims=True), 1e-300)
+    summed = np.where(seen[..., None], share, 0.0).sum(axis=-3)
+    return (summed / seen.sum(axis=0)[:, None]).min(axis=-2)
 
 
 def gap(right: NDArray, cells: Cells) -> dict[str, Any]:
     """How far accuracy falls in the worst value of a column, and the group that shows it best."""
-    count, correct = cells.count(), _of(right, cells)
-    whole = correct.sum(axis=1) / np.maximum(count.sum(axis=1), 1)
-    seen = count > 0
-    lost = np.where(seen, whole[:, None] - correct / np.maximum(count, 1), 0.0)
-    level, found = 1 - (1 - _CONFIDENCE) / np.count_nonzero(count), []
-    for k, v in np.argwhere(seen):
-        n, m = count[k, v], correct[k, v]
-        high = accuracy(np.ones(n), np.arange(n) < m, level, None).high
-        found.append((whole[k] - high, int(k), int(v)))
-    _, k, v = max(found)
+    n, m = cells.count(), _of(right, cells)
+    seen, whole = n > 0, m.sum(axis=1) / np.maximum(n.sum(axis=1), 1)
+    share = m / np.maximum(n, 1)
+    lost = np.where(seen, whole[:, None] - share, 0.0)
+    # Clopper and Pearson's upper limits, which hold together: small groups are not named by chance.
+    tail = (1 - _CONFIDENCE) / np.count_nonzero(n) / 2
+    high = np.where(m < n, 1 - betaincinv(n - m, m + 1, tail), 1.0)
+    certain = np.where(seen, whole[:, None] - high, -np.inf)
+    k, v = np.argwhere(certain == certain.max())[-1]
     return {
         "gap": float((lost.sum(axis=0) / seen.sum(axis=0)).max()),
         "group": (cells.classes.tolist()[k], cells.environments.tolist()[v]),
-        "n_group": int(count[k, v]),
-        "group_accuracy": float(correct[k, v] / count[k, v]),
+        "n_group": int(n[k, v]),
+        "group_accuracy": float(share[k, v]),
         "class_accuracy": float(whole[k]),
     }
 

@@ -13,8 +13,7 @@ from isrlearn.core.laws import RowSample, covariance_shifts, mean_shifts
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import covariance_rank, independent_shifts, mean_rank
 from isrlearn.core.subspace import principal_angles
-from isrlearn.core.whiten import reliable_coordinates, whitening
-from isrlearn.engine import sum_cells
+from isrlearn.core.whiten import reliable_coordinates
 
 #: Rows below which a cell is called small: the standard error of its mean is then more than
 #: 0.3 standard deviations along every direction.
@@ -160,8 +159,7 @@ class Stability:
     median: tuple[float, ...]  #: Median of each principal angle, largest first.
     low: tuple[float, ...]  #: Where the central 95 % of the draws begin.
     high: tuple[float, ...]  #: Where they end.
-    #: Number of draws.
-    n_bootstrap: int
+    n_bootstrap: int  #: Number of draws.
     #: Factor on the number of rows that would reduce the largest angle to 30 degrees: at most one
     #: if the angle is smaller already, infinite if the weakest direction is lost in noise.
     more_rows: float
@@ -216,16 +214,6 @@ def covariance_shift(
     return Shift(test.p_values[0], test.rank, p, test.limit, effect, largest)
 
 
-def target_shift(target: NDArray, cells: Cells, counts: CellCounts, level: float) -> Shift:
-    """Shift of the mean of a regression's target between environments.
-
-    ISR for regression compares means with no class to condition on: it assumes that the target,
-    and with it the invariant features, have the same distribution in every environment.
-    """
-    moments = sum_cells(target[:, None], cells)
-    return mean_shift(moments.map(whitening(moments).factor), counts, level)
-
-
 def coordinates(moments: Moments) -> NDArray[np.float64]:
     """Whitening factor (d, p) of the coordinates in which a subspace is searched for.
 
@@ -269,19 +257,17 @@ def subspace_stability(
 
 
 def _less_noise(rows: NDArray, rank: int, q: int) -> tuple[NDArray, float]:
-    r"""Rank-r part of the mean shifts without the effect of noise, and how many more rows it needs.
-
-    A true singular value x of q × p shifts with unit noise is observed as
-    :math:`\sqrt{(x^2 + p)(x^2 + q)} / x` when p and q are large. Without the correction a
-    direction of pure noise would look as stable as a real one. The squared tangent of the weakest
-    direction's angle is then p (x² + q) / (x⁴ − p q). As x² grows with the number of rows, the
-    factor is the one at which that is 1/3, the squared tangent of 30 degrees.
-    """
+    """Rank-r part of the mean shifts without noise, and the factor on the rows that it needs."""
+    # A true singular value x of q × p shifts with unit noise is observed as
+    # sqrt((x² + p) (x² + q)) / x when p and q are large. Without the correction a direction of pure
+    # noise would look as stable as a real one.
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
     p = rows.shape[1]
     excess = s[:rank] ** 2 - p - q
     inside = np.maximum(excess**2 - 4 * p * q, 0.0)
     squared = np.where(excess > 0, (excess + np.sqrt(inside)) / 2, 0.0)
+    # The squared tangent of the weakest direction's angle is p (x² + q) / (x⁴ − p q), and x² grows
+    # with the number of rows: the factor at which it is 1/3, that of 30 degrees.
     needed = (3 * p + np.sqrt(9 * p**2 + 16 * p * q)) / 2
     factor = needed / squared.min() if squared.min() > 0 else np.inf
     return (U[:, :rank] * np.sqrt(squared)) @ Vt[:rank], float(factor)

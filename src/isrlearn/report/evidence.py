@@ -40,6 +40,14 @@ def refit(estimator: Any, rows: LabelledRows, **parameters: Any) -> Any:
         return twin.fit(rows.X, rows.y, environments=rows.environments, clusters=rows.clusters)
 
 
+def refit_if_possible(estimator: Any, rows: LabelledRows, **parameters: Any) -> Any:
+    """The same, or None where these rows do not allow it."""
+    try:
+        return refit(estimator, rows, **parameters)
+    except (ValueError, np.linalg.LinAlgError):
+        return None
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Scores of the model, of those it is compared with, and of other settings."""
@@ -85,9 +93,11 @@ def evidence(
         return Evidence("table", own, _scored(estimator, held_out, metric))
     sample = train.at_most(MOST_VALUES // train.X.shape[1], metric)
     if held_out is not None:
+        kind: Kind = "validation" if chosen else "test"
         comparison = compare_models(*train[:3], clusters=train.clusters, model=model, test=held_out)
         pairs = [(sample, held_out)]
     else:
+        kind = "chosen-folds" if chosen else "folds"
         try:
             comparison = compare_models(
                 *sample[:3], clusters=sample.clusters, model=model, cv=N_FOLDS
@@ -96,14 +106,11 @@ def evidence(
             return Evidence("training", own, _scored(estimator, train, metric), reason=str(error))
         folds = sample.folds(N_FOLDS, metric)
         pairs = [(sample.take(rows), sample.take(test)) for rows, test in folds]
-    kinds: dict[bool, Kind] = {True: "chosen-folds", False: "folds"}
-    if held_out is not None:
-        kinds = {True: "validation", False: "test"}
     reports = _trade_off(estimator, pairs, own, None if held_out is None else train)
     report = comparison.reports[comparison.name]
     # A search may choose other settings in each fold.
     reports = {s: report if s == own else each for s, each in reports.items()}
-    return Evidence(kinds[chosen], own, report, comparison, reports, len(sample.y))
+    return Evidence(kind, own, report, comparison, reports, len(sample.y))
 
 
 def _scored(estimator: Any, rows: LabelledRows, metric: str) -> GroupReport:
@@ -137,18 +144,15 @@ def _trade_off(
         plain = refit(estimator, part if train is None else train, n_spurious=0)
         known = {own: model, _NOTHING: plain}
         for r, s in predicted:
-            try:
-                # "auto" may find another number of directions in each fold.
-                number = int(model.n_spurious_) if r == own[0] else r
-                found = known.get((r, s)) or refit(
-                    estimator, part, n_spurious=number, scale=s, **same
-                )
-            except (ValueError, np.linalg.LinAlgError):
+            # "auto" may find another number of directions in each fold.
+            count = int(model.n_spurious_) if r == own[0] else r
+            other = {"n_spurious": count, "scale": s, **same}
+            found = known.get((r, s)) or refit_if_possible(estimator, part, **other)
+            if found is None:
                 failed.add(r)  # these environments cannot show so many directions
             else:
                 predicted[r, s].append(found.predict(held_out.X))
-    y = np.concatenate([held_out.y for _, held_out in pairs])
-    environments = np.concatenate([held_out.environments for _, held_out in pairs])
+    y, environments = (np.concatenate([rows[i] for _, rows in pairs]) for i in (1, 2))
     metric = metric_of(estimator)
     reports = {
         s: group_report(y, np.concatenate(v), environments, metric=metric)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isrlearn.core.rank import RankTest
+from isrlearn.markup import line
 from isrlearn.metrics import GroupScore
 from isrlearn.report.evidence import Evidence
 
@@ -20,15 +22,8 @@ MOST_GROUPS, MOST_DIRECTIONS, MOST_ANGLES = 24, 24, 12
 
 
 def name_of(value: Any, longest: int = 60) -> str:
-    r"""A name from a file as one line of text that cannot rearrange its surroundings.
-
-    Examples
-    --------
-    >>> name_of("a\u202eb\n"), len(name_of("x" * 500))
-    ('a?b?', 60)
-    """
-    text = "".join(c if c.isprintable() else "?" for c in str(value))
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    """A name from a file as one line of text."""
+    return line(value, longest)
 
 
 def group_name(score: GroupScore) -> str:
@@ -78,23 +73,6 @@ def plural(n: int, thing: str) -> str:
     ('1 direction', '2,000 rows')
     """
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
-
-
-def headline(found: Evidence) -> str:
-    """The verdict of the comparison in a sentence; without one, the score of the worst group."""
-    if found.comparison is not None:
-        return found.comparison.headline
-    worst = found.report.by_rank[0]
-    what = "accuracy" if found.report.metric == "accuracy" else "error"
-    score = score_text(worst.value, found.report.metric)
-    return f"In the worst group, {group_name(worst)}, the {what} is {score}."
-
-
-def setting_text(settings: dict[str, Any], penalty: str) -> str:
-    """The settings that distinguish a model from the others, in a few words."""
-    names = [penalty, "weights", *(("method", "n_spurious") if settings.get("scale") != 1 else ())]
-    values = {name: settings[name] for name in names if name in settings}
-    return ", ".join(f"{name}={name_of(value, 30)}" for name, value in values.items())
 
 
 @dataclass(frozen=True)
@@ -179,35 +157,41 @@ def model_table(found: Evidence) -> dict[str, Any] | None:
     if found.comparison is None:
         return None
     metric, models = found.report.metric, found.comparison.models.values()
-    text = [
-        (score_text(m.report.worst, metric), score_text(m.report.average, metric)) for m in models
+    rows: list[tuple[str, int | None, list[float]]] = [
+        ("worst group", None, [m.report.worst for m in models]),
+        ("average", found.report.n, [m.report.average for m in models]),
     ]
-    worst, average = zip(*text, strict=True)
-    rows = [("worst group", None, worst), ("average", found.report.n, average)]
     for i in shown_groups(found):
-        scores = tuple(score_text(m.report.groups[i].value, metric) for m in models)
         group = found.report.groups[i]
-        rows.append((group_name(group), group.n, scores))
-    penalty = "C" if metric == "accuracy" else "alpha"
-    settings = [setting_text(m.settings, penalty) for m in models]
+        rows.append((group_name(group), group.n, [m.report.groups[i].value for m in models]))
+    settings = []
+    for model in models:
+        names = ["C" if metric == "accuracy" else "alpha", "weights"]
+        names += ["method", "n_spurious"] if model.settings.get("scale") != 1 else []
+        known = ((name, model.settings[name]) for name in names if name in model.settings)
+        settings.append(", ".join(f"{name}={name_of(value, 30)}" for name, value in known))
     return {"names": list(found.comparison.models), "rows": rows, "settings": settings}
+
+
+def real_shifts(spectrum: Any) -> NDArray[np.float64]:
+    """The squared shifts that are not rounding."""
+    values = np.asarray(spectrum, dtype=float)
+    return values[values > 1e-9 * values.max(initial=0.0)]
 
 
 def spectrum_figure(spectrum: Any, test: RankTest | None) -> dict[str, Any] | None:
     """Strength of each direction, its p-value, and the noise level."""
-    every = np.asarray(spectrum if test is None else test.spectrum, dtype=float)
-    every = every[every > 1e-9 * every.max(initial=0.0)]  # the rest is rounding
+    every = real_shifts(spectrum if test is None else test.spectrum)
     shown = every[:MOST_DIRECTIONS]
     if not len(shown):
         return None
     noise = test.noise if test is not None and test.noise > 0 else None
-    values = [*shown, *([] if noise is None else [noise])]
-    p_values: Sequence[float] = () if test is None else test.p_values[: len(shown)]
+    p_values = () if test is None else test.p_values[: len(shown)]
     return {
         "values": shown.tolist(),
         "p_values": [f"{p:.2g}" if p >= 1e-16 else "below 1e-16" for p in p_values],
         "noise": noise,
-        "y": Axis.decades(values, 210, 16),
+        "y": Axis.decades([*shown, noise or shown[0]], 210, 16),
         "slot": (WIDTH - 66) / max(len(shown), 4),
         "hidden": len(every) - len(shown),
     }

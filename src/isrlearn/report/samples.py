@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from isrlearn.core.labels import Cells
 from isrlearn.engine import sum_cells
 from isrlearn.estimators.compare import LabelledRows, thinned
-from isrlearn.report.evidence import refit
+from isrlearn.report.evidence import refit_if_possible
 from isrlearn.report.figures import WIDTH, Axis, name_of
 
 #: Points that are drawn, and cells whose means are drawn: more of them hide the points.
-_MOST_POINTS, _MOST_CELLS = 1200, 36
+MOST_POINTS, _MOST_CELLS = 1200, 36
 #: Colours and shapes; further classes or environments share a grey one.
 _STYLES = 7
 _THIRDS = np.array(["low third of the target", "middle third", "high third of the target"])
@@ -34,7 +34,7 @@ def samples_figure(
     # separates the points.
     strip = Axis(-1.0, 1.0, 340, WIDTH - 18)
     kept = float(estimator.scale) if removed else 1.0
-    shown = thinned(cells, _MOST_POINTS)
+    shown = thinned(cells, MOST_POINTS)
     a, b = places[shown].T
     jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(shown)) * (1 - kept)
     left = a / max(abs(x.low), abs(x.high)) * kept + jitter
@@ -64,10 +64,12 @@ def sample_places(
     second that of the head once all spurious directions are removed. A regression's target is
     cut into thirds. None if nothing shifts.
     """
-    removed = bool(estimator.eraser_.basis.shape[1])
-    eraser = estimator.eraser_ if removed else _strongest(estimator, train)
-    if eraser is None:
+    shown = estimator  # or a model that removes the one direction which shifts most
+    if not shown.eraser_.basis.shape[1] and train is not None:
+        shown = refit_if_possible(estimator, train, n_spurious=1)
+    if shown is None or not shown.eraser_.basis.shape[1]:
         return None
+    eraser = shown.eraser_
     regression = not hasattr(estimator, "classes_")
     cells = Cells.of(None if regression else rows.y, rows.environments)
     if regression:
@@ -75,17 +77,6 @@ def sample_places(
         cells = Cells(_THIRDS, cells.environments, third, cells.e)
     directions = np.column_stack([eraser.dual[:, 0], _head_direction(estimator, eraser)])
     return _standardised(rows.X, directions, cells), cells
-
-
-def _strongest(estimator: Any, train: LabelledRows | None) -> Any:
-    """Eraser of the one direction that shifts most, if there is one."""
-    if train is None:
-        return None
-    try:
-        eraser = refit(estimator, train, n_spurious=1).eraser_
-    except (ValueError, np.linalg.LinAlgError):
-        return None
-    return eraser if eraser.basis.shape[1] else None
 
 
 def _head_direction(estimator: Any, eraser: Any) -> NDArray[np.float64]:
