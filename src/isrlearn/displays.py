@@ -15,8 +15,7 @@ from isrlearn.estimators.compare import LabelledRows, thinned
 from isrlearn.estimators.selection import on_front
 from isrlearn.io.errors import optional
 from isrlearn.metrics import GroupReport, group_report
-from isrlearn.report.evidence import metric_of
-from isrlearn.report.figures import real_shifts
+from isrlearn.report.evidence import metric_of, real_shifts
 from isrlearn.report.samples import MOST_POINTS, sample_places
 
 __all__ = ["GroupDisplay", "SamplesDisplay", "SpectrumDisplay", "TradeOffDisplay"]

@@ -63,13 +63,12 @@ def table(rows: Sequence[Sequence[Any]], sides: str) -> str:
     >>> table([["group", "n"], ["a & b", 3]], "<>").count("<tr>")
     2
     """
-    head, *body = rows
-    shown = _rows("th", [head], sides) + _rows("td", body[:_MOST_SHOWN], sides)
-    found = f'<table style="{_TABLE}">{shown}</table>'
-    if len(body) > _MOST_SHOWN:
-        rest = f'<table style="{_TABLE}">{_rows("td", body[_MOST_SHOWN:], sides)}</table>'
-        more = len(body) - _MOST_SHOWN
-        found += folded(f"{more} more rows", rest)
+    shown, rest = rows[1 : _MOST_SHOWN + 1], rows[_MOST_SHOWN + 1 :]
+    head = _rows("th", rows[:1], sides)
+    found = f'<table style="{_TABLE}">{head}{_rows("td", shown, sides)}</table>'
+    if rest:
+        more = f'<table style="{_TABLE}">{_rows("td", rest, sides)}</table>'
+        found += folded(f"{len(rest)} more rows", more)
     return found
 
 
@@ -101,12 +100,11 @@ def page(title: str, *parts: str) -> str:
 def _rows(tag: str, rows: Sequence[Sequence[Any]], sides: str) -> str:
     """Rows of a table."""
     aligned = {"<": "text-align:left", ">": "text-align:right;white-space:nowrap"}
-    styles = [f"{_CELL};{aligned[side]}" for side in sides]
-    lines = (
-        "".join(
-            f'<{tag} style="{style}">{escape(line(v))}</{tag}>'
-            for style, v in zip(styles, row, strict=False)
+    found = ""
+    for row in rows:
+        cells = (
+            f'<{tag} style="{_CELL};{aligned[side]}">{escape(line(value))}</{tag}>'
+            for value, side in zip(row, sides, strict=False)
         )
-        for row in rows
-    )
-    return "".join(f"<tr>{line}</tr>" for line in lines)
+        found += f"<tr>{''.join(cells)}</tr>"
+    return found

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isrlearn import scan
-from isrlearn.diagnosis.candidates import table_columns
+from isrlearn.diagnosis.columns import table_columns
 
 N = 1200
 

@@ -1,29 +1,16 @@
-"""The columns of a table as candidates for a shortcut, and what a scan found about them."""
+"""What a scan found: the columns as candidates for a shortcut, and the answer in words."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.stats.contingency import crosstab
-
 from isrlearn import markup
-from isrlearn.core.labels import MISSING, encode
-from isrlearn.estimators import TablePreparer
-from isrlearn.estimators.columns import LEFT_OUT, NUMBER, column_values
 from isrlearn.metrics import Change
-
-#: Most values of a column that is a category, and share and number of rows of a frequent value.
-_MOST_VALUES, _SHARE, _FEWEST = 20, 0.01, 5
-#: Rows looked at first.
-_FIRST = 100
 
 _SIDES = "<<>>>>>>>"
 _NOTES = (
@@ -33,76 +20,6 @@ _NOTES = (
     "itself among its features; gain: points won back by removing what shifts, with a 95 % "
     "interval. p: largest of three p-values, corrected for the number of columns."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class TableColumn:
-    """One column of a table that is of use."""
-
-    name: str
-    features: NDArray[np.float64]  # (n, m): what a model sees of it
-    numbers: NDArray[np.float64] | None  # (n,), NaN where missing; None for a category
-    values: NDArray  # frequent values; none of a column of many numbers
-    codes: NDArray[np.intp]  # (n,): position in `values`; -1 where rare or missing
-
-    def same_as(self, codes: NDArray[np.intp]) -> bool:
-        """Whether the column and one of these codes say the same, one of them more finely.
-
-        Either the column is constant among the rows of each code, or the values of different codes
-        do not overlap, as those of an age and of an age group.
-        """
-        own = self.codes if self.numbers is None else self.numbers
-        known = np.flatnonzero((codes != MISSING) & (own == own))
-        # What fails on some rows fails on all: most columns are ruled out by a few.
-        return len(known) > 0 and all(
-            self._agrees(own[rows], codes[rows]) for rows in (known[:_FIRST], known)
-        )
-
-    def _agrees(self, own: NDArray, other: NDArray) -> bool:
-        seen = crosstab(own, other).count > 0  # (values in their order, codes)
-        if (seen.sum(axis=0) == 1).all():
-            return True
-        changes = np.count_nonzero(np.diff(seen.argmax(axis=1)))
-        apart = self.numbers is None or changes == seen.shape[1] - 1
-        return apart and bool((seen.sum(axis=1) == 1).all())
-
-
-def table_columns(table: Mapping[str, Any]) -> tuple[list[TableColumn], dict[str, str]]:
-    """Columns that `TablePreparer` finds to be of use, and those left out with the reason.
-
-    Examples
-    --------
-    >>> found, left_out = table_columns({"ward": ["A", "B", None] * 10, "day": ["2020-01-01"] * 30})
-    >>> found[0].values.tolist(), left_out
-    (['A', 'B'], {'day': 'one value'})
-    """
-    prepare = TablePreparer().fit(table)
-    X, origins = prepare.transform(table), np.array(prepare.origins_)
-    found = []
-    for column in prepare.columns_:
-        if column.use == LEFT_OUT:
-            continue
-        given, numeric = column_values(table[column.name]), column.use == NUMBER
-        names, codes = encode(given)
-        if numeric and len(names) > _MOST_VALUES:
-            names, codes = names[:0], np.full(len(given), MISSING)
-        elif numeric and (names == np.rint(names)).all():
-            names = names.astype(int)
-        numbers, features = given if numeric else None, X[:, origins == column.name]
-        if numeric:  # principal components would follow the units
-            features[:, 0] = (features[:, 0] - features[:, 0].mean()) / (features[:, 0].std() or 1)
-        found.append(TableColumn(column.name, features, numbers, *_frequent(names, codes)))
-    return found, {column.name: column.why for column in prepare.columns_ if column.use == LEFT_OUT}
-
-
-def _frequent(names: NDArray, codes: NDArray[np.intp]) -> tuple[NDArray, NDArray[np.intp]]:
-    """The frequent values, at most twenty, and the position of each row's value among them."""
-    count = np.bincount(codes[codes != MISSING], minlength=len(names))
-    enough = np.flatnonzero(count >= max(_FEWEST, _SHARE * count.sum()))
-    kept = np.sort(enough[np.argsort(-count[enough], kind="stable")][:_MOST_VALUES])
-    place = np.full(len(names) + 1, MISSING)  # the last one is that of a missing value
-    place[kept] = np.arange(len(kept))
-    return names[kept], place[codes]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,15 @@ from sklearn.utils.multiclass import type_of_target
 
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, Cells, encode, is_missing
-from isrlearn.diagnosis.candidates import Candidate, Scan, TableColumn, table_columns
-from isrlearn.diagnosis.harm import agreement, change_in_worst_value, error_p_value, gap
+from isrlearn.diagnosis.candidates import Candidate, Scan
+from isrlearn.diagnosis.columns import (
+    TableColumn,
+    agreement,
+    change_in_worst_value,
+    error_p_value,
+    gap,
+    table_columns,
+)
 from isrlearn.diagnosis.shifts import CellCounts, Shift, mean_shift
 from isrlearn.estimators import ISRClassifier, infer_environments
 from isrlearn.estimators.compare import thinned
@@ -124,12 +131,12 @@ def scan(
             raise ValueError(f"column {name!r} has {len(values)} rows; y has {n}")
     rows = kept[thinned(Cells.of(labels[kept], np.zeros(len(kept))), _MOST_ROWS)]
     found, left_out = table_columns({c: np.asarray(v)[rows] for c, v in columns.items()})
-    classes, k = encode(labels[rows])
+    k = encode(labels[rows])[1]
     copies = {c.name: "separates the classes perfectly" for c in found if c.same_as(k)}
     left_out = few | left_out | copies
     used = [column for column in found if column.name not in left_out]
     wanted = _wanted(candidates, columns, used)
-    rows_of = _Examination(classes, k, used, cv, level, random_state)
+    rows_of = _Examination(labels[rows], used, cv, level, random_state)
     examined = [rows_of.examined(column, len(wanted)) for column in wanted]
     table = sorted(_corrected(examined, level), key=_order)
     for i, each in enumerate(table[:_MOST_REMOVED]):
@@ -177,17 +184,13 @@ class _Examination:
     """The rows of a scan, and the plain models that were fitted on them."""
 
     def __init__(
-        self,
-        classes: NDArray,
-        k: NDArray,
-        used: list[TableColumn],
-        cv: int,
-        level: float,
-        seed: int,
+        self, y: NDArray, used: list[TableColumn], cv: int, level: float, seed: int
     ) -> None:
-        self.classes, self.k, self.level, self.seed = classes, k, level, seed
+        self.classes, self.k = encode(y)
+        self.level, self.seed = level, seed
         self.columns = {column.name: column for column in used}
-        self.folds = list(StratifiedKFold(cv, shuffle=True, random_state=seed).split(k, k))
+        folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
+        self.folds = list(folds.split(self.k, self.k))
         self.right_with_all = self.predicted(frozenset())[0]
         self.right: dict[str, NDArray[np.bool_]] = {}  # rows that are right without a column
 
@@ -206,10 +209,10 @@ class _Examination:
     ) -> tuple[NDArray[np.bool_], NDArray]:
         """Whether held-out rows are right, and their scores (n, m)."""
         X, K = self.features(without), len(self.classes)
-        score = np.zeros((len(self.k), K)[: K - 1])
-        count = 0 if environments is None else "auto"  # of the directions that are removed
-        model = ISRClassifier(n_spurious=count, weights=None, missing_environments="single")
+        score = np.zeros(len(self.k) if K == 2 else (len(self.k), K))
         if X.shape[1]:
+            removed = 0 if environments is None else "auto"
+            model = ISRClassifier(n_spurious=removed, weights=None, missing_environments="single")
             how = {"method": "decision_function", "params": {"environments": environments}}
             score = cross_val_predict(model, X, self.k, cv=self.folds, **how)
         if K == 2:

@@ -124,6 +124,12 @@ def metric_of(estimator: Any) -> str:
     return "accuracy" if hasattr(estimator, "classes_") else "rmse"
 
 
+def real_shifts(spectrum: Any) -> NDArray[np.float64]:
+    """The squared shifts that are not rounding."""
+    values = np.asarray(spectrum, dtype=float)
+    return values[values > 1e-9 * values.max(initial=0.0)]
+
+
 def _trade_off(
     estimator: Any,
     pairs: Sequence[tuple[LabelledRows, LabelledRows]],
@@ -167,8 +173,8 @@ def _counts(estimator: Any, chosen: int) -> list[int]:
     """Numbers of directions to try, including the chosen one and its neighbours."""
     if len(estimator.environments_) < 2:
         return [0]
-    spectrum, d = np.asarray(estimator.spectrum_), int(estimator.n_features_in_)
-    most = np.count_nonzero(spectrum > 1e-9 * spectrum.max(initial=0.0)) or d - 1
+    d = int(estimator.n_features_in_)
+    most = len(real_shifts(estimator.spectrum_)) or d - 1
     near = {*_COUNTS, chosen - 1, chosen, chosen + 1, 2 * chosen}
     every = range(min(max(most, chosen), d - 1) + 1)
     return [r for r in every if r in near or most <= _COUNTS[-1]]

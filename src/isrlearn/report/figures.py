@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isrlearn.core.rank import RankTest
 from isrlearn.markup import line
 from isrlearn.metrics import GroupScore
-from isrlearn.report.evidence import Evidence
+from isrlearn.report.evidence import Evidence, real_shifts
 
 #: Width of all figures, that of a small telephone: larger windows enlarge them.
 WIDTH = 440
@@ -171,12 +170,6 @@ def model_table(found: Evidence) -> dict[str, Any] | None:
         known = ((name, model.settings[name]) for name in names if name in model.settings)
         settings.append(", ".join(f"{name}={name_of(value, 30)}" for name, value in known))
     return {"names": list(found.comparison.models), "rows": rows, "settings": settings}
-
-
-def real_shifts(spectrum: Any) -> NDArray[np.float64]:
-    """The squared shifts that are not rounding."""
-    values = np.asarray(spectrum, dtype=float)
-    return values[values > 1e-9 * values.max(initial=0.0)]
 
 
 def spectrum_figure(spectrum: Any, test: RankTest | None) -> dict[str, Any] | None:
