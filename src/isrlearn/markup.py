@@ -19,7 +19,7 @@ _PAGE = """<!doctype html>
 <title>{title} - isrlearn report</title>
 <style>:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
 body {{ max-width: 62rem; margin: 0 auto; padding: 1rem }}</style></head>
-<body>{body}</body></html>
+<body><h1>{title}</h1>{body}</body></html>
 """
 
 
@@ -91,10 +91,9 @@ def block(*parts: str) -> str:
     return f'<div class="isrlearn" style="{_BLOCK}">{"".join(parts)}</div>'
 
 
-def page(title: str, *parts: str) -> str:
+def page(title: str, body: str) -> str:
     """A self-contained page without scripts."""
-    title = escape(line(title))
-    return _PAGE.format(title=title, body=f"<h1>{title}</h1>{block(*parts)}")
+    return _PAGE.format(title=escape(line(title)), body=body)
 
 
 def _rows(tag: str, rows: Sequence[Sequence[Any]], sides: str) -> str:

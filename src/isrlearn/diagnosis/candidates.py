@@ -12,7 +12,6 @@ from typing import Any
 from isrlearn import markup
 from isrlearn.metrics import Change
 
-_SIDES = "<<>>>>>>>"
 _NOTES = (
     "shift: largest distance between the class means of the features, in standard deviations; "
     "reliance: the same of the model's score. gap: points by which accuracy falls in the worst "
@@ -107,8 +106,8 @@ class Scan:
             lines.append(f"{self.n_examined:,} of the {self.n_samples:,} rows were examined.")
         return tuple(lines)
 
-    def rows(self) -> list[list[str]]:
-        """The table as text, its head first."""
+    def _table(self) -> tuple[list[list[str]], str]:
+        """Rows of the table, its head first, and the sides of its columns."""
         rows = [["column", "", "values", "shift", "reliance", "own gap", "gap", "p", "gain"]]
         for each in self.table:
             numbers, gain = ["-"] * 5, ""
@@ -122,7 +121,7 @@ class Scan:
                 gain = f"{change:+.1f} [{low:+.0f}, {high:+.0f}]"
             found = "shortcut" if each.found else ""
             rows.append([each.name, found, str(each.n_values), *numbers, gain])
-        return rows
+        return rows, "<<>>>>>>>"
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
@@ -134,14 +133,17 @@ class Scan:
     def __str__(self) -> str:
         """The answer, the table and the notes."""
         said = (line for note in (*self.notes, _NOTES) for line in wrap(note, 96))
-        table = markup.aligned(self.rows(), _SIDES) if self.table else []
+        table = markup.aligned(*self._table()) if self.table else []
         return "\n".join([self._title, "", *wrap(self.headline, 96), "", *table, "", *said])
 
     def __repr__(self) -> str:
         return f"<Scan of {self.n_samples:,} rows: {self.headline}>"
 
     def _repr_html_(self) -> str:
-        return markup.block(*self._parts())
+        headline = markup.paragraph(self.headline, strong=True)
+        table = markup.table(*self._table()) if self.table else ""
+        notes = map(markup.paragraph, (*self.notes, _NOTES))
+        return markup.block(markup.paragraph(self._title), headline, table, *notes)
 
     @property
     def _title(self) -> str:
@@ -150,15 +152,9 @@ class Scan:
             f"accuracy of a plain model {self.accuracy:.3f})"
         )
 
-    def _parts(self) -> list[str]:
-        notes = [markup.paragraph(note) for note in (*self.notes, _NOTES)]
-        table = markup.table(self.rows(), _SIDES) if self.table else ""
-        headline = markup.paragraph(self.headline, strong=True)
-        return [markup.paragraph(self._title), headline, table, *notes]
-
     def html(self) -> str:
         """The scan as a page of its own, without scripts."""
-        return markup.page(f"Shortcuts to {self.label}", *self._parts())
+        return markup.page(f"Shortcuts to {self.label}", self._repr_html_())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write that page to a file."""

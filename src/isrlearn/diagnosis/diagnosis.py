@@ -194,8 +194,7 @@ def _compared(found: Diagnosis, rows: LabelledRows, random_state: int) -> Diagno
         model = ISRClassifierCV(["mean", "joint"] if more else "mean", scale=scale)
     how: dict[str, Any] = {"clusters": rows.clusters, "task": found.task, "name": "ISR"}
     how |= {"cv": _N_FOLDS, "random_state": random_state}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         comparison = compare_models(*rows[:3], model=model, **how)
         unseen = left_out(comparison, rows)
     return replace(found, comparison=comparison, n_compared=len(rows.y), unseen=unseen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,8 @@ class ColumnShare:
 
     name: str
     removed: float  #: Share of the removed directions; 0 if nothing is removed.
-    before: float | None  #: Share of the predictions of the same head if nothing is removed.
+    #: Share of the predictions of the same head if nothing is removed, where that is known.
+    before: float | None = field(default=None, kw_only=True)
     after: float  #: Share of the predictions.
 
 
@@ -76,17 +77,17 @@ def column_shares(
     # What shifts, in standardised units, as one orthonormal basis.
     removed = np.linalg.qr(estimator.eraser_.basis * unit[:, None])[0].T
     gone = np.bincount(place, np.sum(removed**2, axis=0)) / max(1, len(removed))
-    now = _explained(estimator, X, place)
-    before: Any = np.full(len(columns), None)
+    shares = {"removed": gone, "after": _explained(estimator, X, place)}
     if y is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             plain = clone(estimator).set_params(n_spurious=0).fit(X, y, environments=environments)
-        before = _explained(plain, X, place)
-    known = [gone, now] if y is None else [gone, before, now]
-    top = {i for each in known for i in np.argsort(-each)[:_MOST].tolist() if each[i]}
-    shares = np.array([gone, before, now], dtype=object).T.tolist()
-    table = [ColumnShare(name, *shares[i]) for name, i in columns.items() if i in top]
+        shares["before"] = _explained(plain, X, place)
+    top = {i for each in shares.values() for i in np.argsort(-each)[:_MOST].tolist() if each[i]}
+    table = [
+        ColumnShare(name, **{kind: float(each[i]) for kind, each in shares.items()})
+        for name, i in columns.items()
+        if i in top
+    ]
     return tuple(sorted(table, key=lambda share: (-share.removed, -share.after)))
 
 
@@ -94,8 +95,7 @@ def _explained(estimator: Any, X: Any, place: NDArray) -> NDArray:
     """Share of the variance of an estimator's predictions that each column alone explains."""
     # Probabilities where there are any: a few rows with extreme logits would decide otherwise.
     ways = (getattr(estimator, name, None) for name in ("predict_proba", "decision_function"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of rows without the names of their columns
+    with warnings.catch_warnings(action="ignore"):  # of rows without the names of their columns
         score = next(filter(None, ways), estimator.predict)(X)
     score = (score - score.mean(axis=0)).reshape(len(score), -1)
     total, n = np.sum(score**2), len(score)

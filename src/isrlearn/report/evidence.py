@@ -34,8 +34,7 @@ _NOTHING: Setting = (0, 1.0)
 
 def refit(estimator: Any, rows: LabelledRows, **parameters: Any) -> Any:
     """A clone of an estimator with other parameters, fitted without warnings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         twin = clone(estimator).set_params(**parameters)
         return twin.fit(rows.X, rows.y, environments=rows.environments, clusters=rows.clusters)
 
