@@ -64,14 +64,8 @@ def interval(score: Any, metric: str) -> str:
 
 
 def plural(n: int, thing: str) -> str:
-    """A count and its noun.
-
-    Examples
-    --------
-    >>> plural(1, "direction"), plural(2000, "row")
-    ('1 direction', '2,000 rows')
-    """
-    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+    """A count and its noun, such as "1 direction" or "2,000 rows"."""
+    return f"{n:,} {thing}{'s' * (n != 1)}"
 
 
 @dataclass(frozen=True)
