@@ -96,11 +96,10 @@ class Axis:
         return cls(low - room, high + room, start, stop)
 
     @classmethod
-    def decades(cls, values: Iterable[float], start: float, stop: float) -> Axis:
-        """A logarithmic axis over whole powers of ten around the positive values."""
-        positive = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
-        low = 10.0 ** math.floor(math.log10(min(positive)))
-        high = 10.0 ** math.ceil(math.log10(max(positive)) + 1e-9)
+    def decades(cls, values: list[float], start: float, stop: float) -> Axis:
+        """A logarithmic axis over whole powers of ten around positive values."""
+        low = 10.0 ** math.floor(math.log10(min(values)))
+        high = 10.0 ** math.ceil(math.log10(max(values)) + 1e-9)
         return cls(low, high, start, stop, logarithmic=True)
 
     def __call__(self, value: float) -> float:
@@ -168,14 +167,14 @@ def model_table(found: Evidence) -> dict[str, Any] | None:
 
 def spectrum_figure(spectrum: Any, test: RankTest | None) -> dict[str, Any] | None:
     """Strength of each direction, its p-value, and the noise level."""
-    every = real_shifts(spectrum if test is None else test.spectrum)
+    every = real_shifts(spectrum if test is None else test.spectrum).tolist()
     shown = every[:MOST_DIRECTIONS]
-    if not len(shown):
+    if not shown:
         return None
     noise = test.noise if test is not None and test.noise > 0 else None
     p_values = () if test is None else test.p_values[: len(shown)]
     return {
-        "values": shown.tolist(),
+        "values": shown,
         "p_values": [f"{p:.2g}" if p >= 1e-16 else "below 1e-16" for p in p_values],
         "noise": noise,
         "y": Axis.decades([*shown, noise or shown[0]], 210, 16),
