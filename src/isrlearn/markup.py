@@ -74,10 +74,11 @@ def table(rows: Sequence[Sequence[Any]], sides: str) -> str:
 
 def aligned(rows: Sequence[Sequence[Any]], sides: str) -> list[str]:
     """Lines of a table whose columns are aligned to the sides given, "<" or ">" for each."""
-    widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    cells = [[line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
-        "  ".join(f"{v!s:{s}{w}}" for v, s, w in zip(row, sides, widths, strict=False)).rstrip()
-        for row in rows
+        "  ".join(f"{v:{s}{w}}" for v, s, w in zip(row, sides, widths, strict=False)).rstrip()
+        for row in cells
     ]
 
 

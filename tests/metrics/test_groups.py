@@ -229,3 +229,11 @@ def test_table_of_a_regression_has_no_class_column():
     report = group_report([0.0, 1.0], [1.0, 1.0], environments=["a", "a"], metric="rmse")
     assert str(report).splitlines()[0].split() == ["environment", "n", "rmse", "95%", "interval"]
     assert "worst group       0.7071  environment a" in str(report)
+
+
+def test_a_name_with_a_line_break_stays_in_its_line():
+    report = group_report(["a\nb", "c"], ["c", "c"], environments=["day\x1b", "day\x1b"])
+    text = str(report)
+    assert "a?b" in text
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 3 + 1 + 4

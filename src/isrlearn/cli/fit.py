@@ -286,8 +286,9 @@ def _paragraphs(
     )
     origin = chosen if test is None else f"tested at level {test.level:g}"
     done, n_found = fate(scale), estimator.n_spurious_
-    if getattr(estimator, "compared_", "") == "nothing" and test is not None and test.rank:
-        n_found, done = test.rank, "kept: removing them does not clearly help in new environments"
+    if not n_found and test is not None and test.rank:
+        effect = "does not clearly help" if hasattr(estimator, "compared_") else "costs accuracy"
+        n_found, done = test.rank, f"kept: removing them {effect} in new environments"
     found = f"{n_found} of {estimator.n_features_in_} directions shift between environments"
     lines: list[RenderableType] = [f"{found} ({origin}) and were {done}."]
     if not n_found:

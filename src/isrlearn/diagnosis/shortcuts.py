@@ -212,7 +212,8 @@ class _Examination:
         score = np.zeros(len(self.k) if K == 2 else (len(self.k), K))
         if X.shape[1]:
             removed = 0 if environments is None else "auto"
-            model = ISRClassifier(n_spurious=removed, weights=None, missing_environments="single")
+            model = ISRClassifier(n_spurious=removed, C=1.0, weights=None)
+            model.set_params(missing_environments="single")
             how = {"method": "decision_function", "params": {"environments": environments}}
             score = cross_val_predict(model, X, self.k, cv=self.folds, **how)
         if K == 2:

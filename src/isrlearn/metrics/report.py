@@ -122,7 +122,7 @@ class GroupReport:
     def __str__(self) -> str:
         """The groups as a table, then the summaries."""
         lines = (f"{name:<17} {value}  {note}" for name, value, note in self._summaries())
-        return "\n".join([*markup.aligned(*self._table(self.groups)), "", *lines])
+        return "\n".join([*markup.aligned(*self._table(self.groups)), "", *map(markup.line, lines)])
 
     def _repr_html_(self) -> str:
         """The groups from worst to best, then the summaries."""
