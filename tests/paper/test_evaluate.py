@@ -9,6 +9,7 @@ from isrlearn.datasets import EnvironmentData
 from isrlearn.paper.baselines import ERMClassifier
 from isrlearn.paper.datasets import make_linear_unit_test, permute_spurious
 from isrlearn.paper.evaluate import environment_errors, evaluate
+from isrlearn.paper.isr import PublishedISR
 from isrlearn.paper.records import CellKey, Failure
 
 OPTIONS = {"n_samples": 400}
@@ -69,3 +70,9 @@ def test_a_diverged_regression_has_an_infinite_error():
 
     data = EnvironmentData(np.zeros((3, 1)), np.array([0.0, 0.0, 1.0]), np.array([0, 1, 2]))
     assert environment_errors(Diverged(), data) == [np.inf, np.inf, 1.0]
+
+
+def test_the_published_subspace_leaves_a_head_on_the_rest():
+    train = make_linear_unit_test("3s", n_environments=6, random_state=0).train
+    isr = PublishedISR("mean", 5).fit(train.X, train.y, train.environments)
+    assert (isr.predict(train.X) == train.y).mean() > 0.98

@@ -146,3 +146,9 @@ def test_classes_weigh_alike_whatever_cells_are_missing():
     weight = rivals.row_weights(cells, "group")
     total = [[weight[(cells.k == k) & (cells.e == e)].sum() for e in (0, 1)] for k in (0, 1)]
     np.testing.assert_allclose(total, [[0, 270], [135, 135]])
+
+
+def test_unknown_environments_are_inferred():
+    X, y = np.array([[0.0], [5.0], [0.1], [5.1]]), np.array([0, 1, 0, 1])
+    found = rivals.known_or_inferred(X, y, ["sea", "land", None, None])
+    assert found.tolist() == ["sea", "land", "sea", "land"]

@@ -20,8 +20,24 @@ from isrlearn.paper.published import (
     published_results,
 )
 from isrlearn.paper.records import CellKey, Record
-from isrlearn.paper.summary import Summary, csv_of_records, error_tables, summaries
-from isrlearn.paper.tables import Table, csv_of, number
+from isrlearn.paper.summary import (
+    Summary,
+    csv_of_records,
+    csv_of_scores,
+    error_tables,
+    mean_interval,
+    summaries,
+)
+from isrlearn.paper.tables import (
+    Table,
+    csv_of,
+    csv_text,
+    markdown,
+    number,
+    plus_minus,
+    result_dict,
+    write_files,
+)
 
 TITLES = {"3": "Example-3", "3s": "Example-3s"}
 LABELS = {"erm": "ERM", "oracle": "Oracle"}
@@ -180,3 +196,41 @@ def test_the_verdict_counts_environments_within():
     verdicts, differences = comparison_tables(lines, TITLES, LABELS)
     assert verdicts.rows == [["Example-3", "ERM", "2 of 3", "4.0 (E = 4)"]]
     assert len(differences.rows[0]) == 4
+
+
+def test_numbers_as_text():
+    assert number(0.25) == "0.2500"
+    assert number(1.234e-7) == "0.0000"
+    assert number(1.234e-7, exponent=True) == "1.23e-07"
+    assert number(float("nan")) == "–"
+    assert plus_minus(0.25, 0.01) == "0.250 ± 0.010"
+    assert plus_minus(0.25, float("nan"), sign="+") == "+0.250"
+    assert mean_interval([0.2, 0.4]) == pytest.approx((0.3, 0.141, 1.271), abs=1e-3)
+    assert mean_interval([0.2]) == pytest.approx((0.2, np.nan, np.nan), nan_ok=True)
+
+
+def test_pages_and_files(tmp_path):
+    table = Table("Errors", ["method", "2"], [["erm", "0.5"]])
+    page = markdown("Run", ["One seed."], [table], command="isr bench")
+    rows = "| method | 2 |\n| :-- | --: |\n| erm | 0.5 |\n"
+    assert page == f"# Run\n\nMade by `isr bench`.\n\nOne seed.\n\n### Errors\n\n{rows}"
+    (path,) = write_files(tmp_path / "new", {"a.txt": "whole"})
+    assert path.read_text() == "whole"
+
+
+def test_columns_of_the_files():
+    text = csv_text(["method", "error"], [{"method": "erm", "error": 1 / 3}])
+    assert text.splitlines() == ["method,error", "erm,0.333333"]
+    assert csv_of_records([]).strip() == (
+        "dataset,method,n_environments,seed,optimizer,parameters,error,excess,validation,"
+        "seconds,warned"
+    )
+    expected = "dataset,optimizer,method,score,seed,validation,test,seconds,chosen"
+    assert csv_of_scores([], ["score"]).strip() == expected
+
+
+def test_a_result_for_json_has_none_for_nan():
+    found = Comparison("3", "erm", 2, 0.1, 0.1, float("nan"))
+    content = result_dict(found, [], compared=[found])
+    assert content["compared"][0]["standard_error"] is None
+    assert content["failures"] == []

@@ -6,7 +6,12 @@ import csv
 
 import pytest
 
-from isrlearn.paper.theory import environment_complexity, write_complexity
+from isrlearn.paper.theory import (
+    Complexity,
+    complexity_table,
+    environment_complexity,
+    write_complexity,
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +41,11 @@ def test_files_hold_every_line(tmp_path, found):
     with open(paths[0]) as file:
         assert len(list(csv.DictReader(file))) == len(found)
     assert "Made by `isr bench theory`." in paths[1].read_text()
+
+
+def test_what_was_not_recovered_is_none():
+    table = complexity_table([Complexity("ISR-Mean", 3, 2, 4, 4, None)])
+    assert table.rows == [["ISR-Mean", "3", "2", "4", "4", "none"]]
 
 
 @pytest.mark.parametrize(("spurious", "classes"), [([0], [2]), ([1], [1])])

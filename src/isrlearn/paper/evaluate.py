@@ -23,15 +23,8 @@ from isrlearn.paper.records import CellKey, Failure, Record
 def evaluate(experiment: str, keys: Sequence[CellKey]) -> Iterator[Record | Failure]:
     """Outcome of each cell, in order; the data, the same for all of them, are made once.
 
-    Methods are scored on the test split, where spurious features are permuted between the
-    samples of an environment. The oracle is trained and validated on such data as well.
-
-    Examples
-    --------
-    >>> key = CellKey("3s", "oracle", 2, 0, "converged", {}, {"n_samples": 200})
-    >>> record, = evaluate("linear-unit-tests", [key])
-    >>> record.value < 0.05, len(record.per_environment)
-    (True, 2)
+    Methods are scored on the test split, where spurious features are permuted between the samples
+    of an environment. The oracle is trained and validated on such data as well.
     """
     first = keys[0]
     panel = EXPERIMENTS[experiment].panels[first.dataset]
@@ -76,14 +69,6 @@ def environment_errors(estimator: Any, data: EnvironmentData) -> list[float]:
     """Error in each environment: the share of wrong labels, or the mean squared error.
 
     A squared error that overflows, as that of a diverged method does, is infinite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.dummy import DummyClassifier
-    >>> X, y, e = np.zeros((4, 1)), np.array([0, 1, 0, 0]), np.array([0, 0, 1, 1])
-    >>> environment_errors(DummyClassifier().fit(X, y), EnvironmentData(X, y, e))
-    [0.5, 0.0]
     """
     predicted = estimator.predict(data.X)
     if hasattr(estimator, "classes_"):
@@ -95,13 +80,7 @@ def environment_errors(estimator: Any, data: EnvironmentData) -> list[float]:
 
 
 def fitted(fit: Any, *arguments: Any, **keywords: Any) -> tuple[Any, float, list[str]]:
-    """Result, seconds and distinct warnings of a fit.
-
-    Examples
-    --------
-    >>> fitted(sum, [1, 2])[0]
-    3
-    """
+    """Result, seconds and distinct warnings of a fit."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.perf_counter()

@@ -19,14 +19,7 @@ Task = Literal["classification", "regression"]
 
 @dataclass(frozen=True)
 class Panel:
-    """A data set of a figure.
-
-    Examples
-    --------
-    >>> panel = EXPERIMENTS["linear-unit-tests"].panels["3s'"]
-    >>> panel.make(n_environments=2, n_samples=100, random_state=0).train.X.shape
-    (200, 10)
-    """
+    """A data set of a figure."""
 
     title: str
     make: Callable[..., Splits]  # make(n_environments=, n_samples=, random_state=)
@@ -37,13 +30,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A figure of the paper: data sets, and the methods run by default.
-
-    Examples
-    --------
-    >>> EXPERIMENTS["linear-unit-tests"].datasets
-    ('2', '2s', '3', '3s', "3'", "3s'")
-    """
+    """A figure of the paper: data sets, and the methods run by default."""
 
     title: str  # heading of the page of tables
     panels: Mapping[str, Panel]  # by name

@@ -60,12 +60,6 @@ def drawn(
     """Contents of a PNG and an SVG file, by file name, of the figure that `draw` completes.
 
     The same figure gives the same bytes with the same version of matplotlib.
-
-    Examples
-    --------
-    >>> files = drawn((2, 1), lambda figure: figure.subplots().plot([1, 2]))
-    >>> list(files), files["figure.png"][1:4]
-    (['figure.png', 'figure.svg'], b'PNG')
     """
     figure_type, rc_context = require_matplotlib()
     files = {}
@@ -91,31 +85,7 @@ def error_figure(
 ) -> dict[str, bytes]:
     """Files of a figure of the error against the number of environments; see `drawn`.
 
-    Lines are means over seeds with a band of the 95 % interval.
-
-    Parameters
-    ----------
-    found : iterable of Summary
-        What to draw.
-    titles : mapping of str to str
-        Title of each data set's panel, in order.
-    labels : mapping of str to str
-        Label of each method, in order.
-    quantity : str, default="Test error"
-        Label of the vertical axis.
-    log : bool, default=False
-        Logarithmic vertical axis, cut off at 1e-8.
-    published : mapping, optional
-        Published results, drawn as dashed lines in the colour of their method.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.records import CellKey, Record
-    >>> from isrlearn.paper.summary import summaries
-    >>> keys = [CellKey("3s", "erm", E, seed, "converged") for E in (2, 3) for seed in (0, 1)]
-    >>> records = [Record(key, 0.2, 0.0, [0.2] * key.n_environments, 0.1) for key in keys]
-    >>> sorted(error_figure(summaries(records), {"3s": "Example-3s"}, {"erm": "ERM"}))
-    ['figure.png', 'figure.svg']
+    Lines are means over seeds with a band of the 95 % interval; published results are dashed.
     """
     found = list(found)
     shown = {name: title for name, title in titles.items() if any(s.dataset == name for s in found)}
@@ -173,15 +143,6 @@ def labels_figure(
     """Files of a figure of the accuracy against the share of rows with a known environment.
 
     Solid lines are the worst group, dashed ones the average; bands are 95 % intervals of the mean.
-
-    Parameters
-    ----------
-    curves : iterable of Curve
-        What to draw.
-    titles : mapping of str to str
-        Title of each data set's panel, in order.
-    labels : mapping of str to str
-        Label of each method, in order.
     """
     lines: dict[tuple[str, str, str], list[Curve]] = {}
     for curve in curves:

@@ -20,27 +20,7 @@ class PublishedISR(BaseEstimator):
 
     ``optimizer="published"`` fits the head by the Adam of the linear unit tests on the invariant
     coordinates, as the paper does; "converged" by our own head, on whitened features, so that
-    only the subspace is the paper's. `isrlearn.ISRClassifier` with ``variant="paper"`` is the
-    procedure on real data instead, with scikit-learn's logistic regression.
-
-    Parameters
-    ----------
-    method : str
-        A name in `isrlearn.core.METHODS`.
-    n_spurious : int
-        Number of spurious dimensions.
-    variant : {"paper", "authors"}, default="paper"
-    optimizer : {"converged", "published"}, default="converged"
-    learning_rate, weight_decay, random_state
-        Of Adam ("published" only), as in `isrlearn.paper.baselines.ERMClassifier`.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.datasets import make_linear_unit_test
-    >>> train = make_linear_unit_test("3s", n_environments=6, random_state=0).train
-    >>> isr = PublishedISR("mean", 5).fit(train.X, train.y, train.environments)
-    >>> bool((isr.predict(train.X) == train.y).mean() > 0.98)
-    True
+    only the subspace is the paper's. `method` is a name in `isrlearn.core.METHODS`.
     """
 
     def __init__(

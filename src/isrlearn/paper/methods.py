@@ -28,11 +28,6 @@ class Method:
 
     Hyper-parameters are chosen by the validation error, or by the test error (``value``), which
     bounds what any choice could reach.
-
-    Examples
-    --------
-    >>> METHODS["irmv1"].label, sorted(METHODS["irmv1"].trials)
-    ('IRMv1', ['converged', 'published'])
     """
 
     label: str  # in tables and figures

@@ -74,11 +74,6 @@ class LabelsPlan:
     """What is run: data sets, methods, fractions of the training rows with labels, draws.
 
     A draw is a seed of the data and of the rows whose environment is known.
-
-    Examples
-    --------
-    >>> len(LabelsPlan(("digits-on-paper",), ("isr",), (1.0, 0.1), 3).keys())
-    12
     """
 
     datasets: tuple[str, ...] = ("waterbirds-like", "digits-on-paper")
@@ -113,13 +108,7 @@ class LabelsPlan:
 
 @dataclass(frozen=True)
 class Curve:
-    """A point of a curve: mean accuracy over draws at one fraction of labels.
-
-    Examples
-    --------
-    >>> Curve("digits", "isr", "average", 0.1, 20, 0.8, 0.01, -0.02, 0.01).shown
-    '0.800 ± 0.010'
-    """
+    """A point of a curve: mean accuracy over draws at one fraction of labels."""
 
     dataset: str
     method: str
@@ -144,15 +133,7 @@ class Curve:
 
 
 def curves(records: Iterable[Record]) -> list[Curve]:
-    """Every point of the records, in their order.
-
-    Records hold errors; the options "fraction" and "score" of their keys say which.
-
-    Examples
-    --------
-    >>> curves([])
-    []
-    """
+    """Every point of the records, in their order; the options of a key say which."""
     at: dict[tuple[str, str, str, float], dict[int, float]] = {}
     for record in records:
         key = record.key
@@ -218,17 +199,7 @@ class LabelsResult:
 def run_partial_labels(
     plan: LabelsPlan, out: Path | str, *, n_jobs: int = 1, command: str = ""
 ) -> LabelsResult:
-    """Result of a plan; cells already recorded in `out` are not run again.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> plan = LabelsPlan(("digits-on-paper",), ("isr",), (1.0,), 1)
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     result = run_partial_labels(plan, directory)
-    >>> [curve.score for curve in result.curves]
-    ['worst group', 'average']
-    """
+    """Result of a plan; cells already recorded in `out` are not run again."""
     records, work = RecordFile(out, EXPERIMENT, command), partial(_evaluated, Path(out))
     by_draw: dict[str, Any] = {"group": lambda key: (key.seed, key.dataset), "label": "fitting"}
     return LabelsResult(plan, *recorded(records, plan.keys(), work, n_jobs=n_jobs, **by_draw))
@@ -320,12 +291,6 @@ def partly_labelled(environments: NDArray, fraction: float, seed: int) -> NDArra
     """The environments of a fraction of the rows, drawn at random; None for the others.
 
     With the same seed, the rows of a smaller fraction are among those of a larger one.
-
-    Examples
-    --------
-    >>> known = partly_labelled(np.array(["sea"] * 8), 0.25, seed=0)
-    >>> sum(name is not None for name in known)
-    2
     """
     known = environments.astype(object)
     order = np.random.default_rng([seed, 1]).permutation(len(known))

@@ -17,15 +17,9 @@ class LEACEClassifier(Rival):
 
     The features lose all linear information about the environment:
     :math:`x - W^+ U U^\top W (x - \mu)`, with W a whitening and U a basis of
-    :math:`W \Sigma_{xz}`.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    weights : {"class", "group"}, optional, default="class"
-    condition : {None, "class", "complete"}, default=None
-        Covariances of all rows; of rows centred in their class; or of the one class that was seen
-        in most environments. Not in the paper: it compares a class with itself.
+    :math:`W \Sigma_{xz}`. Covariances are those of all rows, of rows centred in their class
+    (``condition="class"``), or of the one class that was seen in most environments ("complete").
+    The latter two are not in the paper: they compare a class with itself.
     """
 
     def __init__(
@@ -61,11 +55,6 @@ class SPLINCEClassifier(LEACEClassifier):
     Holstege, Ravfogel and Wouters (2025): the oblique projection whose kernel is
     :math:`\Sigma_{xz}` and whose range contains :math:`\Sigma_{xy}`. Directions that both share
     are erased.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    weights : {"class", "group"}, optional, default="class"
     """
 
     def __init__(self, C: float = 1.0, weights: str | None = "class") -> None:
@@ -85,16 +74,10 @@ class SPLINCEClassifier(LEACEClassifier):
 class DAREClassifier(Rival):
     r"""Domain-adjusted regression (Rosenfeld, Ravikumar and Risteski, 2022).
 
-    Every environment is whitened by its own covariance, and coefficients vanish on the whitened
-    means of all environments. New rows are whitened by the average of the environments'
-    :math:`\Sigma_e^{-1/2}`. Departure from the paper: classes have equal weight and there is an
-    intercept, because classes may have different sizes.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    shrinkage : float, default=0.1
-        Weight of the identity in each covariance of the standardised features.
+    Every environment is whitened by its own covariance, shrunk to the identity, and coefficients
+    vanish on the whitened means of all environments. New rows are whitened by the average of the
+    environments' :math:`\Sigma_e^{-1/2}`. Departure from the paper: classes have equal weight and
+    there is an intercept, because classes may have different sizes.
     """
 
     _infers = True

@@ -21,13 +21,7 @@ WITHIN = 3.0  # standard errors of the difference
 
 @dataclass(frozen=True)
 class Published:
-    """A published test error and its hyper-parameters.
-
-    Examples
-    --------
-    >>> published_results()["3s", "oracle", 2].mean < 0.014
-    True
-    """
+    """A published test error and its hyper-parameters."""
 
     mean: float  # over 50 seeds and the environments
     std: float  # over seeds in one environment, averaged over environments
@@ -61,18 +55,7 @@ def published_results() -> PublishedResults:
 
 
 def published_cell(dataset: str, method: str, n_environments: int) -> Published:
-    """The published result whose hyper-parameters a cell is run with.
-
-    Raises
-    ------
-    ValueError
-        If nothing is published for the cell.
-
-    Examples
-    --------
-    >>> sorted(published_cell("3s", "irmv1", 4).parameters)
-    ['irm_lambda', 'lr', 'wd']
-    """
+    """The published result whose hyper-parameters a cell is run with."""
     try:
         return published_results()[dataset, method, n_environments]
     except KeyError:
@@ -85,13 +68,7 @@ def published_cell(dataset: str, method: str, n_environments: int) -> Published:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our mean and the published one.
-
-    Examples
-    --------
-    >>> Comparison("3s", "erm", 2, 0.5, 0.49, 0.005).z
-    2.0
-    """
+    """Our mean and the published one."""
 
     dataset: str
     method: str
@@ -124,19 +101,10 @@ class Comparison:
 def compared(found: Iterable[Summary], published: PublishedResults) -> list[Comparison]:
     """Comparison of every summary of at least two seeds for which a result is published.
 
-    The standard error is that of a two-sample t test, with one variance estimated from both
-    sides. (The errors of many methods take one of two values, and a handful of seeds may show
-    only one of them; their own spread would then be zero.) The spread is, as published, that of
-    the error in a single environment, which is at least that of the mean.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.records import CellKey, Record
-    >>> from isrlearn.paper.summary import summaries
-    >>> keys = [CellKey("3s", "oracle", 2, seed, "published") for seed in (0, 1)]
-    >>> found = summaries([Record(key, 0.013, 0.0, [0.013] * 2, 0.1) for key in keys])
-    >>> compared(found, published_results())[0].agrees
-    True
+    The standard error is that of a two-sample t test, with one variance estimated from both sides.
+    (The errors of many methods take one of two values, and a handful of seeds may show only one of
+    them; their own spread would then be zero.) The spread is, as published, that of the error in a
+    single environment, which is at least that of the mean.
     """
     comparisons = []
     for s in found:
@@ -159,16 +127,7 @@ def _standard_error(s: Summary, p: Published) -> float:
 def comparison_tables(
     comparisons: Iterable[Comparison], titles: Mapping[str, str], labels: Mapping[str, str]
 ) -> list[Table]:
-    """A table of verdicts, then one table of differences per data set.
-
-    Examples
-    --------
-    >>> one = Comparison("3s", "erm", 2, 0.5, 0.49, 0.005)
-    >>> verdicts, differences = comparison_tables([one], {"3s": "Example-3s"}, {"erm": "ERM"})
-    >>> verdicts.rows, differences.rows
-    ([['Example-3s', 'ERM', '1 of 1', '2.0 (E = 2)']],
-     [['ERM', '0.5000 / 0.4900 (+2.0)']])
-    """
+    """A table of verdicts, then one table of differences per data set."""
     lines: dict[tuple[str, str], dict[int, Comparison]] = defaultdict(dict)
     for c in comparisons:
         lines[c.dataset, c.method][c.n_environments] = c

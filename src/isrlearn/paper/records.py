@@ -30,15 +30,7 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class CellKey:
-    """What was run: one method on one data set, at one number of environments and one seed.
-
-    Examples
-    --------
-    >>> a = CellKey("3s", "erm", 2, 0, "converged", {}, {"n_samples": 100})
-    >>> b = CellKey("3s", "erm", 2, 1, "converged", {}, {"n_samples": 100})
-    >>> a.id == b.id, len(a.id)
-    (False, 16)
-    """
+    """What was run: one method on one data set, at one number of environments and one seed."""
 
     dataset: str  # the panel, such as "3s'" or "k=3"
     method: str
@@ -57,13 +49,7 @@ class CellKey:
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell that raised an error; it is not recorded, so that the next run tries it again.
-
-    Examples
-    --------
-    >>> Failure.of(CellKey("3s", "erm", 2, 0, "converged"), ValueError("no")).message
-    'ValueError: no'
-    """
+    """A cell that raised an error; it is not recorded, so that the next run tries it again."""
 
     key: CellKey
     message: str
@@ -76,17 +62,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Record:
-    """The outcome of one cell.
-
-    Errors are classification errors or mean squared errors; infinite if the method diverged.
-
-    Examples
-    --------
-    >>> key = CellKey("3s", "erm", 2, 0, "converged")
-    >>> record = Record(key, 0.5, 0.0, [0.5, 0.5], 0.1)
-    >>> Record.from_line(record.line()) == record
-    True
-    """
+    """The outcome of one cell: classification or mean squared errors, infinite if it diverged."""
 
     key: CellKey
     value: float  # mean test error over the environments
@@ -149,33 +125,11 @@ def read_records(path: Path | str) -> dict[str, Record]:
 
 
 class RecordFile:
-    """The records of one run, open for appending by this process alone.
+    """The records of one run of an experiment, open for appending by this process alone.
 
-    Parameters
-    ----------
-    directory : path-like
-        Directory of the run; created if it does not exist.
-    experiment : str
-        Name of the experiment. A directory that holds another experiment is refused.
-    command : str
-        The command of the run, for the header of a new file.
-
-    Raises
-    ------
-    RecordError
-        If another run is using the directory, or its file has another schema or experiment,
-        or is damaged anywhere but at its end.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> record = Record(CellKey("3s", "erm", 2, 0, "converged"), 0.5, 0.0, [0.5, 0.5], 0.1)
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     with RecordFile(directory, "linear-unit-tests") as records:
-    ...         records.append(record)
-    ...     with RecordFile(directory, "linear-unit-tests") as records:
-    ...         record.key.id in records.by_id
-    True
+    A new file has the command of the run in its header. RecordError is raised if another run is
+    using the directory, or if its file has another schema or experiment, or is damaged anywhere
+    but at its end.
     """
 
     def __init__(self, directory: Path | str, experiment: str, command: str = "") -> None:

@@ -36,12 +36,6 @@ def known_or_inferred(X: NDArray, y: NDArray, environments: Any, seed: int = 0) 
 
     With fewer than five known rows of an environment the penalty is fixed, not cross-validated;
     with one known environment, all rows are in it.
-
-    Examples
-    --------
-    >>> X, y = np.array([[0.0], [5.0], [0.1], [5.1]]), np.array([0, 1, 0, 1])
-    >>> known_or_inferred(X, y, ["sea", "land", None, None]).tolist()
-    ['sea', 'land', 'sea', 'land']
     """
     names, e = encode(np.asarray(environments, dtype=object))
     if len(names) == 1 or not (e == MISSING).any():
@@ -136,14 +130,7 @@ def logistic(Z: NDArray, k: NDArray, C: float, weight: NDArray | None = None) ->
 
 
 class WeightedLogistic(Rival):
-    """Logistic regression with classes or groups weighed alike.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    weights : {"class", "group"}, optional
-        What has the same total weight; default: every row.
-    """
+    """Logistic regression in which every class, or every group, has the same total weight."""
 
     def __init__(self, C: float = 1.0, weights: str | None = None) -> None:
         self.C = C
@@ -157,12 +144,6 @@ class SubsampledLogistic(Rival):
     """Average of ridge logistic regressions on subsamples with equally many rows of every group.
 
     Deep feature reweighting (Kirichenko et al., 2023) with the quadratic penalty.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    n_subsamples : int, default=10
-    random_state : int, default=0
     """
 
     _infers = True
@@ -188,15 +169,8 @@ class SubsampledLogistic(Rival):
 class AnchorClassifier(Rival):
     r"""Anchor regression (Rothenhäusler et al., 2021) of class indicators.
 
-    Least squares with a penalty after the part of features and target that environments explain
-    was multiplied by :math:`\sqrt\gamma`; classes have equal weight.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Inverse penalty.
-    gamma : float, default=5.0
-        1 is ridge regression; a large value protects against large shifts.
+    Least squares with a penalty after the part of features and target that environments explain was
+    multiplied by :math:`\sqrt\gamma`, 1 for ridge regression; classes have equal weight.
     """
 
     _infers = True
@@ -225,15 +199,9 @@ class CRMClassifier(Rival):
     r"""Compositional risk minimisation (Mahajan et al., 2025): energies of class and environment.
 
     The logit of a cell is :math:`w_k^\top x + v_e^\top x + b_{ke}`, fitted on the cells that have
-    rows. The bias of *every* cell is then the logarithm of its normalising constant, estimated
-    from the training rows, so that all cells can have the same prior. The class with the largest
-    total probability over environments is predicted: the scores are not affine, and there are no
-    `coef_`.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Inverse penalty of w and v on standardised features.
+    rows. The bias of *every* cell is then the logarithm of its normalising constant, estimated from
+    the training rows, so that all cells can have the same prior. The class with the largest total
+    probability over environments is predicted: scores are not affine, and there are no `coef_`.
     """
 
     _infers = True
@@ -288,11 +256,6 @@ class EnvironmentMeansClassifier(WeightedLogistic):
     """Logistic regression after each environment's mean was removed: it must be known to predict.
 
     What fairlearn's CorrelationRemover does with indicators of the environment.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-    weights : {"class", "group"}, optional
     """
 
     __metadata_request__predict = {"environments": True}

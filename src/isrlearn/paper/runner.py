@@ -31,35 +31,8 @@ def complete(
 ) -> list[Failure]:
     """Failures among the cells, after all that were not recorded yet have been run and recorded.
 
-    Parameters
-    ----------
-    records : RecordFile
-        The open file of records.
-    keys : sequence of CellKey
-        The cells.
-    work : callable
-        Yields the outcome of each of the cells that it is given.
-    group : callable
-        Sort key of a cell; cells with the same one, which share their data, are run together.
-    n_jobs : int, default=1
-        Number of processes.
-    label : str
-        Text beside the progress bar.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> keys = [CellKey("3s", "erm", 2, seed, "converged") for seed in (0, 1)]
-    >>> def work(cells):
-    ...     print("running", [key.seed for key in cells])
-    ...     return [Record(key, 0.5, 0.0, [0.5, 0.5], 0.1) for key in cells]
-    >>> with tempfile.TemporaryDirectory() as folder, RecordFile(folder, "example") as records:
-    ...     complete(records, keys[:1], work, group=lambda key: key.seed)
-    ...     complete(records, keys, work, group=lambda key: key.seed)
-    running [0]
-    []
-    running [1]
-    []
+    `work` yields the outcome of each cell it is given. Cells with the same `group`, by which they
+    are sorted, share their data and are run together.
     """
     cells = {key.id: key for key in keys}
     groups: dict[Any, list[CellKey]] = {}
@@ -97,28 +70,9 @@ def outcomes(
     """Each outcome of ``work(task)`` for all tasks, as soon as it is available.
 
     With one job everything runs in this process, in order. With more jobs, each of as many fresh
-    processes gets one task at a time and returns its outcomes together: an interruption loses
-    those of the tasks under way. BLAS runs on one thread in either case: an outcome is bitwise
-    the same for any number of jobs.
-
-    Parameters
-    ----------
-    work : callable
-        Yields the outcomes of a task.
-    tasks : sequence
-        The tasks.
-    n_jobs : int, default=1
-        Number of processes.
-
-    Raises
-    ------
-    RuntimeError
-        If a process dies without having finished its task.
-
-    Examples
-    --------
-    >>> list(outcomes(range, [2, 3]))
-    [0, 1, 0, 1, 2]
+    processes gets one task at a time and returns its outcomes together: an interruption loses those
+    of the tasks under way. BLAS runs on one thread in either case: an outcome is bitwise the same
+    for any number of jobs.
     """
     if n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs}: it must be at least 1")

@@ -21,15 +21,9 @@ def sample_page(
 ) -> bytes:
     """Content of a "png" or "svg" file that shows samples of a data set.
 
-    Classes, or ranges of the target, are laid out down and environments across, and every cell
-    says which share of its row it holds. A cell shows an image, or points along the two
-    directions in which the training features vary most. The same data give the same bytes.
-
-    Examples
-    --------
-    >>> from isrlearn.datasets import load_digits_on_paper
-    >>> sample_page(load_digits_on_paper(), "Digits on paper", "png")[1:4]
-    b'PNG'
+    Classes, or ranges of the target, are laid out down and environments across, and every cell says
+    which share of its row it holds. A cell shows an image, or points along the two directions in
+    which the training features vary most. The same data give the same bytes.
     """
     train, rng = splits.train, np.random.default_rng(random_state)
     names, labels = np.unique(train.environments), _rows(train.y, regression)[0]

@@ -19,14 +19,6 @@ class Summary:
     """Test error of one method on one data set at one number of environments, over seeds.
 
     The excess is the error minus the oracle's on the same data; NaN without an oracle.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.records import CellKey, Record
-    >>> keys = [CellKey("3s", "erm", 2, seed, "converged") for seed in (0, 1)]
-    >>> one, = summaries([Record(key, 0.25, 0.0, [0.25, 0.25], 0.1) for key in keys])
-    >>> one.mean, one.std, one.n_seeds
-    (0.25, 0.0, 2)
     """
 
     dataset: str
@@ -45,31 +37,14 @@ class Summary:
 
 
 def excess_errors(records: Iterable[Record]) -> dict[str, float]:
-    """Error of each record above the oracle's on the same data, by record id.
-
-    Records without an oracle on the same data are left out.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.records import CellKey, Record
-    >>> erm = Record(CellKey("3s", "erm", 2, 0, "converged"), 0.5, 0.0, [0.5, 0.5], 0.1)
-    >>> oracle = Record(CellKey("3s", "oracle", 2, 0, "converged"), 0.25, 0.0, [0.3, 0.2], 0.1)
-    >>> excess_errors([erm, oracle])[erm.key.id]
-    0.25
-    """
+    """Error of each record above the oracle's on the same data, if there is one, by record id."""
     records = list(records)
     oracle = {_data(r): r.value for r in records if r.key.method == "oracle"}
     return {r.key.id: r.value - oracle[_data(r)] for r in records if _data(r) in oracle}
 
 
 def summaries(records: Iterable[Record]) -> list[Summary]:
-    """Summary of every data set, method and number of environments, in the records' order.
-
-    Examples
-    --------
-    >>> summaries([])
-    []
-    """
+    """Summary of every data set, method and number of environments, in the records' order."""
     records = list(records)
     excess = excess_errors(records)
     cells: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
@@ -107,13 +82,7 @@ def _summary(
 
 
 def mean_interval(values: Iterable[float]) -> tuple[float, float, float]:
-    """Mean, standard deviation and half the 95 % interval of the mean; NaN where undefined.
-
-    Examples
-    --------
-    >>> [round(x, 3) for x in mean_interval([0.2, 0.4])], mean_interval([0.2])
-    ([0.3, 0.141, 1.271], (0.2, nan, nan))
-    """
+    """Mean, standard deviation and half the 95 % interval of the mean; NaN where undefined."""
     values = list(values)
     n = len(values)
     mean = float(np.mean(values)) if n else math.nan
@@ -139,28 +108,8 @@ def error_tables(
 ) -> list[Table]:
     """One table per data set: one row per method, one column per number of environments.
 
-    Parameters
-    ----------
-    found : iterable of Summary
-        What to show.
-    titles : mapping of str to str
-        Title of each data set; its order is the order of the tables.
-    labels : mapping of str to str
-        Label of each method; its order is the order of the rows.
-    value : str, default="mean"
-        The field of the summaries to show.
-    spread : str or None, default="half_width"
-        The field shown after a ± sign.
-    exponent : bool, default=False
-        Show small numbers with an exponent instead of as zero.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.records import CellKey, Record
-    >>> keys = [CellKey("3s", "erm", 2, seed, "converged") for seed in (0, 1)]
-    >>> found = summaries([Record(key, 0.25, 0.0, [0.25, 0.25], 0.1) for key in keys])
-    >>> error_tables(found, {"3s": "Example-3s"}, {"erm": "ERM"})[0].rows
-    [['ERM', '0.2500 ± 0.0000']]
+    Tables and rows have the order of titles and labels; `value` and `spread` are fields of a
+    summary, the latter shown after a ± sign.
     """
 
     def shown(summary: Summary | None) -> str:
@@ -186,13 +135,7 @@ def error_tables(
 
 
 def csv_of_records(records: Iterable[Record]) -> str:
-    """CSV with one line per cell: its key, error, excess over the oracle and time.
-
-    Examples
-    --------
-    >>> csv_of_records([]).splitlines()[0]
-    'dataset,method,n_environments,seed,optimizer,parameters,error,excess,validation,seconds,warned'
-    """
+    """CSV with one line per cell: its key, error, excess over the oracle and time."""
     records = list(records)
     excess = excess_errors(records)
     of_key = ("dataset", "method", "n_environments", "seed", "optimizer")
@@ -213,13 +156,7 @@ def csv_of_records(records: Iterable[Record]) -> str:
 
 
 def csv_of_scores(records: Iterable[Record], options: Sequence[str]) -> str:
-    """CSV with one line per score of a fit: its key with some options, errors and settings.
-
-    Examples
-    --------
-    >>> csv_of_scores([], ["score"]).splitlines()[0]
-    'dataset,optimizer,method,score,seed,validation,test,seconds,chosen'
-    """
+    """CSV with one line per score of a fit: its key with some options, errors and settings."""
     of_key = ("dataset", "optimizer", "method")
     rows = (
         {name: getattr(r.key, name) for name in (*of_key, "seed")}

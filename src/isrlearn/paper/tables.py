@@ -16,27 +16,7 @@ from isrlearn.paper.records import Failure
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a title.
-
-    Parameters
-    ----------
-    title : str
-        What the table shows.
-    columns : sequence of str
-        Headings of the columns; the first column holds the names of the rows.
-    rows : sequence of sequence of str
-        The rows.
-
-    Examples
-    --------
-    >>> print(Table("Errors", ["method", "2"], [["erm", "0.5"]]).markdown())
-    ### Errors
-    <BLANKLINE>
-    | method | 2 |
-    | :-- | --: |
-    | erm | 0.5 |
-    <BLANKLINE>
-    """
+    """Rows of text under a title; the first column holds the names of the rows."""
 
     title: str
     columns: Sequence[str]
@@ -51,13 +31,7 @@ class Table:
 
 
 def number(value: float, exponent: bool = False) -> str:
-    """A number with four decimals, or with an exponent where these would hide it.
-
-    Examples
-    --------
-    >>> number(0.25), number(1.234e-7), number(1.234e-7, exponent=True), number(float("nan"))
-    ('0.2500', '0.0000', '1.23e-07', '–')
-    """
+    """A number with four decimals, or with an exponent where these would hide it."""
     if math.isnan(value):
         return "–"
     if exponent and value != 0 and not 5e-4 <= abs(value) < 1000:
@@ -66,13 +40,7 @@ def number(value: float, exponent: bool = False) -> str:
 
 
 def plus_minus(mean: float, spread: float, digits: int = 3, sign: str = "") -> str:
-    """A mean with its spread; without it if that is NaN, as the spread of a single run is.
-
-    Examples
-    --------
-    >>> plus_minus(0.25, 0.01), plus_minus(0.25, float("nan"), sign="+")
-    ('0.250 ± 0.010', '+0.250')
-    """
+    """A mean with its spread; without it if that is NaN, as the spread of a single run is."""
     text = f"{mean:{sign}.{digits}f}"
     return text if math.isnan(spread) else f"{text} ± {spread:.{digits}f}"
 
@@ -80,31 +48,14 @@ def plus_minus(mean: float, spread: float, digits: int = 3, sign: str = "") -> s
 def markdown(
     heading: str, notes: Sequence[str], tables: Iterable[Table], *, command: str = ""
 ) -> str:
-    """A Markdown page: heading, the command that made it, one paragraph per note, tables.
-
-    Examples
-    --------
-    >>> print(markdown("Run", ["One seed."], [], command="isr bench"))
-    # Run
-    <BLANKLINE>
-    Made by `isr bench`.
-    <BLANKLINE>
-    One seed.
-    <BLANKLINE>
-    """
+    """A Markdown page: heading, the command that made it, one paragraph per note, tables."""
     notes = [f"Made by `{command}`.", *notes] if command else notes
     parts = [f"# {heading}", "", *(line for note in notes for line in (note, ""))]
     return "\n".join([*parts, *(table.markdown() for table in tables)])
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as CSV: floats with six significant digits, nothing for NaN.
-
-    Examples
-    --------
-    >>> csv_text(["method", "error"], [{"method": "erm", "error": 1 / 3}]).splitlines()
-    ['method,error', 'erm,0.333333']
-    """
+    """Rows as CSV: floats with six significant digits, nothing for NaN."""
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
@@ -113,13 +64,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def csv_of(kind: type, items: Iterable[Any]) -> str:
-    """Instances of a dataclass as CSV; see `csv_text`.
-
-    Examples
-    --------
-    >>> csv_of(Failure, []).split()
-    ['key,message']
-    """
+    """Instances of a dataclass as CSV; see `csv_text`."""
     return csv_text([field.name for field in fields(kind)], map(asdict, items))
 
 
@@ -131,13 +76,7 @@ def _digits(value: Any) -> Any:
 
 
 def result_dict(plan: Any, failures: Iterable[Failure], **values: Iterable[Any]) -> dict[str, Any]:
-    """A plan, lists of dataclasses by name, and failures, ready for JSON; None stands for NaN.
-
-    Examples
-    --------
-    >>> result_dict(Failure(None, "an example of a dataclass"), [], tables=[])
-    {'plan': {'key': None, 'message': 'an example of a dataclass'}, 'tables': [], 'failures': []}
-    """
+    """A plan, lists of dataclasses by name, and failures, ready for JSON; None stands for NaN."""
     found = {
         name: [{k: None if v != v else v for k, v in asdict(item).items()} for item in items]
         for name, items in values.items()
@@ -147,15 +86,7 @@ def result_dict(plan: Any, failures: Iterable[Failure], **values: Iterable[Any])
 
 
 def write_files(folder: Path | str, contents: Mapping[str, str | bytes]) -> list[Path]:
-    """Paths of the files written to a folder, each replaced atomically.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [path.read_text() for path in write_files(folder, {"a.txt": "whole"})]
-    ['whole']
-    """
+    """Paths of the files written to a folder, each replaced atomically."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():

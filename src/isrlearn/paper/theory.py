@@ -30,14 +30,6 @@ class Complexity:
 
     The measured numbers are the smallest ones at which the published and the pooled form recovered
     the subspace in every repetition; None if there is none up to two above the bound.
-
-    Examples
-    --------
-    >>> from isrlearn.paper.theory import environment_complexity
-    >>> found = environment_complexity([3], [2], n_repeats=2)
-    >>> [(c.algorithm, c.bound, c.paper, c.pooled) for c in found]
-    [('ISR-Mean', 4, 4, 4), ('ISR-Cov', 2, 2, 2), ('ISR-Multiclass', 3, 3, 3),
-     ('ISR-Regression', 4, 4, 4)]
     """
 
     algorithm: str
@@ -113,13 +105,7 @@ def environment_complexity(
 
 
 def complexity_table(found: Iterable[Complexity]) -> Table:
-    """The table of environment complexities: bound and measured numbers side by side.
-
-    Examples
-    --------
-    >>> complexity_table([Complexity("ISR-Mean", 3, 2, 4, 4, None)]).rows
-    [['ISR-Mean', '3', '2', '4', '4', 'none']]
-    """
+    """The table of environment complexities: bound and measured numbers side by side."""
     head = ["algorithm", "d_s", "k", "bound", "measured, paper's form", "measured, pooled form"]
     ordered = sorted(found, key=lambda c: [t.algorithm for t in _THEOREMS].index(c.algorithm))
     rows = [
@@ -133,15 +119,7 @@ def complexity_table(found: Iterable[Complexity]) -> Table:
 def write_complexity(
     found: Iterable[Complexity], out: Path | str, command: str = "", *, n_repeats: int = 20
 ) -> list[Path]:
-    """Paths of the files written: results.csv, table.md.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     [path.name for path in write_complexity([], directory)]
-    ['results.csv', 'table.md']
-    """
+    """Paths of the files written: results.csv, table.md."""
     found = list(found)
     note = (
         "The smallest number of environments at which the largest principal angle between the "

@@ -28,13 +28,7 @@ class Term(Protocol):
 
 @dataclass(frozen=True)
 class Objective:
-    """A weighted sum of terms.
-
-    Examples
-    --------
-    >>> Objective(((1.0, MeanRisk()), (10.0, RiskVariance()))).scaled(0.5).terms[1]
-    (5.0, RiskVariance())
-    """
+    """A weighted sum of terms."""
 
     terms: tuple[tuple[float, Term], ...]
 

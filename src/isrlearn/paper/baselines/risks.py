@@ -176,24 +176,8 @@ def environment_risks(
 ) -> tuple[list[Risk], NDArray[np.float64]]:
     """The risk in each environment, and its share of the samples' weight.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    target : ndarray of shape (n, C)
-    codes : ndarray of shape (n,)
-        Environment of each sample: 0 .. E-1, each with samples of positive weight.
-    weight : ndarray of shape (n,) or None
-        Weight of each sample; None means equal weights.
-    loss : Loss
-    dtype : dtype
-        Precision of the sums over samples.
-
-    Examples
-    --------
-    >>> X, target = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0]])
-    >>> (risk,), shares = environment_risks(X, target, np.array([0, 0]), None, SQUARED)
-    >>> round(risk.at(np.array([[2.0], [0.0]])).risk, 12), shares
-    (1.0, array([1.]))
+    The codes of environments are 0 .. E-1, each with samples of positive weight; `dtype` is the
+    precision of the sums over samples.
     """
     risks = []
     shares = np.bincount(codes, weight).astype(np.float64)

@@ -28,12 +28,6 @@ class TrainedFeatures:
 
     The head has one row of coefficients per sorted class, or one row for regression. It is None
     for an encoder that was not trained on these labels.
-
-    Examples
-    --------
-    >>> from isrlearn.datasets import make_waterbirds_like
-    >>> TrainedFeatures(make_waterbirds_like(n_features=32), None).splits.train.X.shape
-    (4795, 32)
     """
 
     splits: Splits
@@ -41,14 +35,7 @@ class TrainedFeatures:
 
 
 def mapped(splits: Splits, change: Callable[[NDArray], NDArray]) -> Splits:
-    """The splits with X changed by a function.
-
-    Examples
-    --------
-    >>> from isrlearn.datasets import make_waterbirds_like
-    >>> mapped(make_waterbirds_like(n_features=32), lambda X: X[:, :5]).test.X.shape[1]
-    5
-    """
+    """The splits with X changed by a function."""
     parts = (splits.train, splits.validation, splits.test)
     return Splits(*(replace(part, X=change(part.X)) for part in parts))
 
@@ -63,20 +50,7 @@ def as_oracle(splits: Splits, trained_with: str) -> tuple[Splits, str]:
 def cached_features(
     make: Callable[[], TrainedFeatures], folder: Path, name: str, options: Mapping[str, Any]
 ) -> TrainedFeatures:
-    """Features from the file of this name and these options, or from `make`, then written to it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from isrlearn.datasets import make_waterbirds_like
-    >>> def make():
-    ...     print("training")
-    ...     return TrainedFeatures(make_waterbirds_like(n_features=32), None)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for _ in range(2):
-    ...         found = cached_features(make, Path(folder), "erm-0", {"epochs": 1})
-    training
-    """
+    """Features from the file of this name and these options, or from `make`, then written to it."""
     text = json.dumps(dict(options), sort_keys=True, default=str)
     path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.npz"
     if not path.exists():
@@ -101,17 +75,8 @@ def _packed(found: TrainedFeatures) -> bytes:
 class Batches:
     """Batches ``(x, y, environment)`` of samples, shuffled by torch's global generator.
 
-    Parameters
-    ----------
-    X : ndarray
-        Samples, or their paths.
-    codes : (y, environments)
-        Integer codes, or target values, of each sample.
-    size : int
-        Samples per batch.
-    shuffle : bool
-    read : callable, optional
-        From rows of X to a tensor; by default X holds the samples themselves.
+    X holds the samples, or what `read` turns into a tensor; `codes` are those of targets and
+    environments.
     """
 
     def __init__(
@@ -156,23 +121,8 @@ def trained_features(
 ) -> TrainedFeatures:
     """Features and head of a network trained on the training split.
 
-    Parameters
-    ----------
-    splits : Splits
-    model : torch.nn.Module
-    objective : str
-        Name of an objective of `isrlearn.paper.training.train`.
-    regression : bool, default=False
-    seed : int
-    batch_size : int, default=128
-    read : callable, optional
-        From rows of X to a tensor.
-    layer : str, default="fc"
-        Name of the last layer.
-    validate : bool, default=True
-        Choose the epoch by the validation split.
-    settings : mapping, optional
-        Further arguments of `isrlearn.paper.training.train`.
+    `layer` is the last one; `settings` are further arguments of `isrlearn.paper.training.train`.
+    With `validate` the validation split chooses the epoch.
     """
     from isrlearn.paper.training import train
     from isrlearn.torch import extract_features

@@ -56,14 +56,8 @@ def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
     """The samples, some of them repeated so that all groups are equally large.
 
     A group is a class in an environment; for regression, a fifth of the ranks of the target in an
-    environment. The average score on such samples is the mean of the groups' scores, which does
-    not reward a shortcut even if the data contain it.
-
-    Examples
-    --------
-    >>> y, e = np.array([0, 0, 0, 1]), np.array(["a", "a", "a", "b"])
-    >>> balanced(EnvironmentData(np.arange(4.0)[:, None], y, e), False).y.tolist()
-    [0, 0, 0, 1, 1, 1]
+    environment. The average score on such samples is the mean of the groups' scores, which does not
+    reward a shortcut even if the data contain it.
     """
     y = encode(data.y)[1]
     if regression:
@@ -79,14 +73,8 @@ def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
 def comparable(data: EnvironmentData, least: int) -> NDArray:
     """Environments, None in those where a class has fewer rows than `least`.
 
-    All classes are then compared between the same environments; the rows of the others still
-    count for the head.
-
-    Examples
-    --------
-    >>> y, e = np.array([0, 1, 0, 1, 0]), np.array(["a", "a", "b", "b", "c"])
-    >>> comparable(EnvironmentData(np.zeros((5, 1)), y, e), 1).tolist()
-    ['a', 'a', 'b', 'b', None]
+    All classes are then compared between the same environments; the rows of the others still count
+    for the head.
     """
     (classes, k), (names, e) = encode(data.y), encode(data.environments)
     count = np.zeros((len(classes), len(names)))

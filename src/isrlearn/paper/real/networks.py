@@ -111,16 +111,8 @@ def _seeded(build: Callable[[], Any], seed: int) -> Any:
 def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, Any, str]:
     """A network, the function that reads its inputs (None for none), and its last layer.
 
-    Parameters
-    ----------
-    name : str
-        "small", "bert", or a residual network of torchvision such as "resnet50".
-    splits : Splits
-        What it is for: paths of images, or tokens (n, length, 3).
-    seed : int
-        Seed of the initial weights of a small network.
-    side : int
-        Width and height to which images are resized.
+    Its name is "small", "bert", or a residual network of torchvision such as "resnet50"; images are
+    resized to `side`, and only a small network depends on the seed.
     """
     import torch
 

@@ -131,19 +131,8 @@ def run_real(
 ) -> RealResult:
     """Result of a plan; cells already recorded in `out` are not run again.
 
-    Parameters
-    ----------
-    plan : RealPlan
-        What to run.
-    out : path
-        Directory of the records.
-    cache : path, optional
-        Directory of the networks' features, where methods that are added later find them;
-        default: ``features`` in `out`.
-    n_jobs : int, default=1
-        Networks trained at a time, each by a process of one thread.
-    command : str
-        The command of the run, for the header of a new record file.
+    The networks' features are kept in `cache`, by default ``features`` in `out`, where methods
+    that are added later find them. Each of `n_jobs` processes trains a network on one thread.
     """
     cache = Path(out) / "features" if cache is None else Path(cache)
     records, work = RecordFile(out, plan.experiment, command), partial(_evaluated, cache)

@@ -114,13 +114,7 @@ class PaperScore(NamedTuple):
 def paper_score(
     table: str, dataset: str, trained_with: str, metric: str, method: str
 ) -> PaperScore | None:
-    """The paper's number in a cell of a table, or None if there is no such cell.
-
-    Examples
-    --------
-    >>> paper_score("mc_cmnist", "MC-CMNIST", "ERM", "average_accuracy", "ISR-Multiclass")
-    PaperScore(mean=78.5, std=0.76)
-    """
+    """The paper's number in a cell of a table, or None if there is no such cell."""
     return _tables().get((table, dataset, trained_with, metric, method))
 
 

@@ -260,13 +260,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
 
 
 def make_objective(name: str, parameters: dict[str, Any]) -> Objective:
-    """The objective of that name, with its own parameters.
-
-    Examples
-    --------
-    >>> make_objective("vrex", {"penalty": 2.0})
-    VREx(penalty=2.0, anneal_steps=0)
-    """
+    """The objective of that name, with its own parameters."""
     check_choice("objective", name, tuple(OBJECTIVES))
     kind = OBJECTIVES[name]
     known = [field.name for field in fields(kind) if field.init]
