@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from isrlearn.engine import cell_moments, fit_logistic
 from isrlearn.paper.baselines import make_baseline
 
 
+@dataclass(eq=False, repr=False)
 class PublishedISR(BaseEstimator):
     """A published subspace, and a linear head on its complement.
 
@@ -23,23 +25,13 @@ class PublishedISR(BaseEstimator):
     only the subspace is the paper's. `method` is a name in `isrlearn.core.METHODS`.
     """
 
-    def __init__(
-        self,
-        method: str,
-        n_spurious: int,
-        variant: str = "paper",
-        optimizer: str = "converged",
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        random_state: int | None = None,
-    ) -> None:
-        self.method = method
-        self.n_spurious = n_spurious
-        self.variant = variant
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.random_state = random_state
+    method: str
+    n_spurious: int
+    variant: str = "paper"  # or "authors"
+    optimizer: str = "converged"
+    learning_rate: float = 1e-3  # of Adam, like the next two
+    weight_decay: float = 0.0
+    random_state: int | None = None
 
     def fit(self, X: NDArray, y: NDArray, environments: NDArray) -> Self:
         """Find the subspace, and fit the head on the rest."""

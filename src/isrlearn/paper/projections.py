@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
@@ -12,6 +14,7 @@ from isrlearn.paper.rivals import ROUNDING, Rival, logistic, one_hot, row_weight
 __all__ = ["DAREClassifier", "LEACEClassifier", "SPLINCEClassifier"]
 
 
+@dataclass(eq=False, repr=False)
 class LEACEClassifier(Rival):
     r"""Logistic regression after least-squares concept erasure (Belrose et al., 2023).
 
@@ -22,12 +25,9 @@ class LEACEClassifier(Rival):
     The latter two are not in the paper: they compare a class with itself.
     """
 
-    def __init__(
-        self, C: float = 1.0, weights: str | None = "class", condition: str | None = None
-    ) -> None:
-        self.C = C
-        self.weights = weights
-        self.condition = condition
+    C: float = 1.0
+    weights: str | None = "class"
+    condition: str | None = None
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         P = self._kept(Z, cells)
@@ -71,6 +71,7 @@ class SPLINCEClassifier(LEACEClassifier):
         return np.eye(Z.shape[1]) - inverse @ erased @ W
 
 
+@dataclass(eq=False, repr=False)
 class DAREClassifier(Rival):
     r"""Domain-adjusted regression (Rosenfeld, Ravikumar and Risteski, 2022).
 
@@ -80,11 +81,9 @@ class DAREClassifier(Rival):
     there is an intercept, because classes may have different sizes.
     """
 
+    C: float = 1.0
+    shrinkage: float = 0.1  # weight of the identity in each covariance of standardised features
     _infers = True
-
-    def __init__(self, C: float = 1.0, shrinkage: float = 0.1) -> None:
-        self.C = C
-        self.shrinkage = shrinkage
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         roots, means = [], []

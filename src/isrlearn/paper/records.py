@@ -12,11 +12,10 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from isrlearn.io.files import atomic_write
@@ -75,12 +74,8 @@ class Record:
 
     def line(self) -> str:
         """One line of JSON, without the newline; null stands for an infinite error."""
-        errors = {
-            "value": _finite(self.value),
-            "validation": _finite(self.validation),
-            "per_environment": [_finite(error) for error in self.per_environment],
-        }
-        return json.dumps({"id": self.key.id, **asdict(self), **errors}, allow_nan=False)
+        fields = _errors(asdict(self), lambda error: None if error == math.inf else error)
+        return json.dumps({"id": self.key.id, **fields}, allow_nan=False)
 
     @classmethod
     def from_line(cls, line: str) -> Record:
@@ -89,25 +84,18 @@ class Record:
         if not isinstance(fields, dict):
             raise ValueError("not a JSON object")
         stated = fields.pop("id")
-        errors = {
-            "value": _number(fields["value"]),
-            "validation": _number(fields["validation"]),
-            "per_environment": [_number(error) for error in fields["per_environment"]],
-        }
-        record = cls(**{**fields, **errors, "key": CellKey(**fields["key"])})
+        fields = _errors(fields, lambda error: math.inf if error is None else float(error))
+        record = cls(**{**fields, "key": CellKey(**fields["key"])})
         if record.key.id != stated:
             raise ValueError(f"id {stated!r} does not belong to its key")
         return record
 
 
-def _finite(error: float) -> float | None:
-    """The error, or None if it is infinite, which JSON cannot represent."""
-    return None if error == math.inf else error
-
-
-def _number(error: float | None) -> float:
-    """The inverse of `_finite`."""
-    return math.inf if error is None else float(error)
+def _errors(fields: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The fields with every error changed."""
+    each = [change(error) for error in fields["per_environment"]]
+    found = {name: change(fields[name]) for name in ("value", "validation")}
+    return {**fields, **found, "per_environment": each}
 
 
 def read_records(path: Path | str) -> dict[str, Record]:
@@ -182,12 +170,7 @@ class RecordFile:
         os.fsync(self._fd)
         self.by_id[record.key.id] = record
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._held.close()
 
 

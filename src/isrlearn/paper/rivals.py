@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -129,29 +130,28 @@ def logistic(Z: NDArray, k: NDArray, C: float, weight: NDArray | None = None) ->
     return model.coef_, model.intercept_
 
 
+@dataclass(eq=False, repr=False)
 class WeightedLogistic(Rival):
     """Logistic regression in which every class, or every group, has the same total weight."""
 
-    def __init__(self, C: float = 1.0, weights: str | None = None) -> None:
-        self.C = C
-        self.weights = weights
+    C: float = 1.0
+    weights: str | None = None  # "class" or "group"; None: every row
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         return logistic(Z, cells.k, self.C, row_weights(cells, self.weights))
 
 
+@dataclass(eq=False, repr=False)
 class SubsampledLogistic(Rival):
     """Average of ridge logistic regressions on subsamples with equally many rows of every group.
 
     Deep feature reweighting (Kirichenko et al., 2023) with the quadratic penalty.
     """
 
+    C: float = 1.0
+    n_subsamples: int = 10
+    random_state: int = 0
     _infers = True
-
-    def __init__(self, C: float = 1.0, n_subsamples: int = 10, random_state: int = 0) -> None:
-        self.C = C
-        self.n_subsamples = n_subsamples
-        self.random_state = random_state
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         rng = np.random.default_rng(self.random_state)
@@ -166,6 +166,7 @@ class SubsampledLogistic(Rival):
         return np.mean(coef, axis=0), np.mean(intercept, axis=0)
 
 
+@dataclass(eq=False, repr=False)
 class AnchorClassifier(Rival):
     r"""Anchor regression (Rothenhäusler et al., 2021) of class indicators.
 
@@ -173,11 +174,9 @@ class AnchorClassifier(Rival):
     multiplied by :math:`\sqrt\gamma`, 1 for ridge regression; classes have equal weight.
     """
 
+    C: float = 1.0
+    gamma: float = 5.0
     _infers = True
-
-    def __init__(self, C: float = 1.0, gamma: float = 5.0) -> None:
-        self.C = C
-        self.gamma = gamma
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         weight = row_weights(cells, "class")
@@ -195,6 +194,7 @@ class AnchorClassifier(Rival):
         return coef, centre[Z.shape[1] :] - coef @ centre[: Z.shape[1]]
 
 
+@dataclass(eq=False, repr=False)
 class CRMClassifier(Rival):
     r"""Compositional risk minimisation (Mahajan et al., 2025): energies of class and environment.
 
@@ -204,11 +204,9 @@ class CRMClassifier(Rival):
     probability over environments is predicted: scores are not affine, and there are no `coef_`.
     """
 
+    C: float = 1.0
     _infers = True
     _names = ("energies_", "offsets_")
-
-    def __init__(self, C: float = 1.0) -> None:
-        self.C = C
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         count = cells.count()
