@@ -33,9 +33,12 @@ class Objective(ABC):
         for name, low in self.least.items():
             check_between(name, getattr(self, name), low, float("inf"))
 
-    @abstractmethod
     def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         """The loss of a batch, a scalar with a gradient."""
+        return self._loss(model, batch, task)
+
+    @abstractmethod
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor: ...
 
     def state(self) -> dict[str, Any]:
         """What changes from step to step, as tensors and numbers."""
@@ -51,8 +54,7 @@ class Objective(ABC):
 class ERM(Objective):
     """The mean loss."""
 
-    def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
-        """The mean loss of the batch."""
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         return task.losses(outputs_of(model, batch.x), batch.y).mean()
 
 
@@ -68,8 +70,7 @@ class IBERM(Objective):
     layer: str | None = None
     least: ClassVar = {"bottleneck": 0.0}
 
-    def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
-        """Mean loss and variance over the batch, whatever the environments."""
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         outputs, code = _forward(model, batch, self.layer)
         risk = task.losses(outputs, batch.y).mean()
         everyone = torch.zeros_like(batch.environments)
@@ -83,8 +84,7 @@ class Reweighting(Objective):
 
     counts_groups: ClassVar = True
 
-    def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
-        """The weighted mean loss of the batch."""
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         losses = task.losses(outputs_of(model, batch.x), batch.y)
         count = self.groups.count.to(losses)
         weight = count.sum() / (len(count) * count)
@@ -105,8 +105,7 @@ class GroupDRO(Objective):
     least: ClassVar = {"step": 0.0}
     changing: ClassVar = ("scores",)
 
-    def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
-        """The weighted risks of the groups in the batch."""
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         losses = task.losses(outputs_of(model, batch.x), batch.y)
         members = self.groups.members(batch, task)
         groups, place, count = torch.unique(members, return_inverse=True, return_counts=True)
@@ -148,8 +147,7 @@ class IRM(Annealed):
     the form of Arjovsky et al. (2019); with one output it is that of the linear unit tests.
     """
 
-    def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
-        """Mean risk and penalty over the environments in the batch."""
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         place, count = _present(batch.environments)
         outputs = outputs_of(model, batch.x)
         risk = _means(task.losses(outputs, batch.y), place, count).mean()
@@ -164,8 +162,7 @@ class IBIRM(Annealed):
     layer: str | None = None
     least: ClassVar = {**Annealed.least, "bottleneck": 0.0}
 
-    def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
-        """Mean risk, penalty and variance over the environments in the batch."""
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         place, count = _present(batch.environments)
         outputs, code = _forward(model, batch, self.layer)
         risk = _means(task.losses(outputs, batch.y), place, count).mean()
@@ -179,8 +176,7 @@ class VREx(Annealed):
 
     penalty: float = 10.0
 
-    def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
-        """Mean and variance of the risks over the environments in the batch."""
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         place, count = _present(batch.environments)
         risks = _means(task.losses(outputs_of(model, batch.x), batch.y), place, count)
         return self.weighted(risks.mean(), risks.var(correction=0))
@@ -197,8 +193,7 @@ class MixUp(Objective):
     alpha: float = 2.0
     least: ClassVar[dict[str, float]] = {"alpha": 1e-6}
 
-    def __call__(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
-        """The mean loss of the mixtures."""
+    def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
         if not isinstance(batch.x, Tensor) or not batch.x.is_floating_point():
             raise ValueError(
                 "inputs can be mixed only if they are one tensor of floats; got "

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from isrlearn import validation as check
 from isrlearn.datasets.parameters import integer
 from isrlearn.io import ModelFileError
 from isrlearn.io.files import atomic_write
 from isrlearn.paper.training.objectives import Objective
+from isrlearn.validation import check_between, check_choice
 
 #: How a checkpoint begins, with a version; a SHA-256 checksum of the rest follows.
 _MAGIC = b"isrlearn training run 2\n"
@@ -71,76 +71,49 @@ class TrainingResult:
     stopped_early: bool
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Settings that must stay the same when a run is resumed."""
-
-    objective: str
-    parameters: dict[str, Any]
-    task: str
-    lr: float
-    optimizer: str
-    momentum: float
-    weight_decay: float
-    decay: float
-    decay_every: int | None
-    select: str
-    patience: int | None
-    random_state: int
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            object.__setattr__(self, name, plain(value))
-        own = {name: plain(value) for name, value in self.parameters.items()}
-        object.__setattr__(self, "parameters", own)
-        check.check_between("lr", self.lr, 0.0, np.inf)
-        check.check_choice("optimizer", self.optimizer, ("sgd", "adam"))
-        check.check_between("momentum", self.momentum, 0.0, 1.0)
-        check.check_between("weight_decay", self.weight_decay, 0.0, np.inf)
-        check.check_between("decay", self.decay, 0.0, 1.0)
-        check.check_choice("select", self.select, ("worst", "average"))
-        integer("random_state", self.random_state, 0)
-        for name in ("decay_every", "patience"):
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name), 1)
-
-    def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        """An optimizer of the parameters that are not frozen."""
-        parameters = [p for p in model.parameters() if p.requires_grad]
-        if self.optimizer == "adam":
-            return torch.optim.Adam(parameters, lr=self.lr, weight_decay=self.weight_decay)
-        return torch.optim.SGD(
-            parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
-        )
-
-    def lr_at(self, epoch: int) -> float:
-        """Learning rate of an epoch, counted from 1."""
-        steps = 0 if self.decay_every is None else (epoch - 1) // self.decay_every
-        return self.lr * self.decay**steps
+def check_settings(settings: dict[str, Any]) -> None:
+    """Raise unless the settings of a run, which stay the same when it is resumed, are legal."""
+    for name, high in (("lr", np.inf), ("momentum", 1.0), ("weight_decay", np.inf), ("decay", 1.0)):
+        check_between(name, settings[name], 0.0, high)
+    check_choice("optimizer", settings["optimizer"], ("sgd", "adam"))
+    check_choice("select", settings["select"], ("worst", "average"))
+    integer("random_state", settings["random_state"], 0)
+    for name in ("decay_every", "patience"):
+        if settings[name] is not None:
+            integer(name, settings[name], 1)
 
 
 class Run:
     """The state of a run between two epochs."""
 
-    def __init__(self, model: nn.Module, objective: Objective, settings: Settings) -> None:
+    def __init__(self, model: nn.Module, objective: Objective, settings: dict[str, Any]) -> None:
         self.model, self.objective, self.settings = model, objective, settings
-        self.optimizer = settings.make_optimizer(model)
+        free = [p for p in model.parameters() if p.requires_grad]
+        given = {name: settings[name] for name in ("lr", "weight_decay")}
+        if settings["optimizer"] == "adam":
+            self.optimizer: torch.optim.Optimizer = torch.optim.Adam(free, **given)
+        else:
+            self.optimizer = torch.optim.SGD(free, momentum=settings["momentum"], **given)
         self.history: list[EpochRecord] = []
         self.best: tuple[int, dict[str, Any]] | None = None  # epoch, state dict
 
     @property
-    def waited(self) -> int:
-        """Epochs since the best one."""
-        return 0 if self.best is None else len(self.history) - self.best[0]
-
-    @property
     def stopped(self) -> bool:
-        """Whether patience is exhausted."""
-        return self.settings.patience is not None and self.waited >= self.settings.patience
+        """Whether patience is exhausted by the epochs since the best one."""
+        waited = 0 if self.best is None else len(self.history) - self.best[0]
+        return self.settings["patience"] is not None and waited >= self.settings["patience"]
 
     def unfinished(self, epochs: int) -> bool:
         """Whether epochs remain."""
         return len(self.history) < epochs and not self.stopped
+
+    def start_epoch(self) -> tuple[int, float]:
+        """Number, from 1, and learning rate of the next epoch, which the optimizer now has."""
+        number, every = len(self.history) + 1, self.settings["decay_every"]
+        lr = self.settings["lr"] * self.settings["decay"] ** ((number - 1) // every if every else 0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        return number, lr
 
     def record(self, record: EpochRecord, sign: int) -> None:
         """Add an epoch, and keep its weights if its validation score is the best."""
@@ -154,7 +127,7 @@ class Run:
     def _score(self, record: EpochRecord, sign: int) -> tuple[float, ...]:
         """The scores to compare epochs by; the second breaks ties."""
         scores = [sign * value for value in (record.worst, record.average) if value is not None]
-        return tuple(scores if self.settings.select == "worst" else reversed(scores))
+        return tuple(scores if self.settings["select"] == "worst" else reversed(scores))
 
     def state(self) -> dict[str, Any]:
         """Everything needed to resume, as tensors and plain values."""
@@ -188,7 +161,9 @@ class Run:
 
 
 def plain(value: Any) -> Any:
-    """Scalars of NumPy and torch, and paths, as values that a checkpoint can hold."""
+    """Settings with scalars of NumPy and torch, or paths, as values that a checkpoint can hold."""
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
     if getattr(value, "ndim", None) == 0:
         return value.item()
     return os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -18,9 +17,10 @@ from isrlearn.paper.training.objectives import make_objective
 from isrlearn.paper.training.run import (
     EpochRecord,
     Run,
-    Settings,
     TrainingResult,
+    check_settings,
     load_run,
+    plain,
     save_run,
     seed_epoch,
     seeded,
@@ -123,34 +123,25 @@ def train(
     integer("epochs", epochs, 1)
     if patience is not None and validation is None:
         raise ValueError(f"patience={patience!r} needs validation batches")
-    settings = Settings(
-        objective,
-        objective_parameters,
-        task,
-        lr,
-        optimizer,
-        momentum,
-        weight_decay,
-        decay,
-        decay_every,
-        select,
-        patience,
-        random_state,
-    )
-    loss = make_objective(objective, settings.parameters)
+    given = {"objective": objective, "parameters": objective_parameters, "task": task, "lr": lr}
+    given |= {"optimizer": optimizer, "momentum": momentum, "weight_decay": weight_decay}
+    given |= {"decay": decay, "decay_every": decay_every, "select": select, "patience": patience}
+    settings = plain(given | {"random_state": random_state})
+    check_settings(settings)
+    loss = make_objective(objective, settings["parameters"])
     place = model_device(model, device)
     run = Run(deepcopy(model).to(place), loss, settings)
     _resume(run, checkpoint, loader)
     with seeded(loader), progress_bar(epochs, "epochs", shown=progress) as advance:
         if loss.counts_groups and run.unfinished(epochs):
-            seed_epoch(loader, settings.random_state, 0)
+            seed_epoch(loader, settings["random_state"], 0)
             loss.groups = Groups.of(loader, kind)
         advance(len(run.history))
         while run.unfinished(epochs):
             _epoch(run, loader, validation, kind, place)
             advance(1)
             if checkpoint is not None:
-                save_run(checkpoint, asdict(settings), run.state())
+                save_run(checkpoint, settings, run.state())
     return run.result()
 
 
@@ -164,18 +155,15 @@ def _resume(run: Run, checkpoint: Any, loader: Any) -> None:
             "the loader has persistent_workers=True: its workers keep their random numbers from "
             "epoch to epoch, so a resumed run would differ; set it to False"
         )
-    state = load_run(checkpoint, asdict(run.settings))
+    state = load_run(checkpoint, run.settings)
     if state is not None:
         run.restore(state)
 
 
 def _epoch(run: Run, loader: Any, validation: Any, task: Task, device: torch.device) -> None:
     """Train for one epoch, validate and record it."""
-    number = len(run.history) + 1
-    seed_epoch(loader, run.settings.random_state, number)
-    lr = run.settings.lr_at(number)
-    for group in run.optimizer.param_groups:
-        group["lr"] = lr
+    number, lr = run.start_epoch()
+    seed_epoch(loader, run.settings["random_state"], number)
     run.model.train()
     total, steps = 0.0, 0
     for batch in batches(loader, device):
