@@ -21,11 +21,7 @@ from isrlearn.paper.records import CellKey, Failure, Record
 
 
 def evaluate(experiment: str, keys: Sequence[CellKey]) -> Iterator[Record | Failure]:
-    """Outcome of each cell, in order; the data, the same for all of them, are made once.
-
-    Methods are scored on the test split, where spurious features are permuted between the samples
-    of an environment. The oracle is trained and validated on such data as well.
-    """
+    """Outcome of each cell on the test split; the data, the same for all cells, are made once."""
     first = keys[0]
     panel = EXPERIMENTS[experiment].panels[first.dataset]
     splits = panel.make(
@@ -66,10 +62,7 @@ def _fits(models: Sequence[Any], data: tuple[Any, ...]) -> Iterator[tuple[Any, f
 
 
 def environment_errors(estimator: Any, data: EnvironmentData) -> list[float]:
-    """Error in each environment: the share of wrong labels, or the mean squared error.
-
-    A squared error that overflows, as that of a diverged method does, is infinite.
-    """
+    """Share of wrong labels or mean squared error, infinite on overflow, per environment."""
     predicted = estimator.predict(data.X)
     if hasattr(estimator, "classes_"):
         wrong = (predicted != data.y).astype(float)

@@ -57,10 +57,7 @@ def require_matplotlib() -> tuple[Any, Any]:
 def drawn(
     size: tuple[float, float], draw: Callable[[Any], None], name: str = "figure"
 ) -> dict[str, bytes]:
-    """Contents of a PNG and an SVG file, by file name, of the figure that `draw` completes.
-
-    The same figure gives the same bytes with the same version of matplotlib.
-    """
+    """Contents, by file name, of a figure as PNG and SVG: the same bytes for the same figure."""
     figure_type, rc_context = require_matplotlib()
     files = {}
     # In the SVG, text remains text: searchable, and a tenth of the size.
@@ -83,10 +80,7 @@ def error_figure(
     log: bool = False,
     published: PublishedResults | None = None,
 ) -> dict[str, bytes]:
-    """Files of a figure of the error against the number of environments; see `drawn`.
-
-    Lines are means over seeds with a band of the 95 % interval; published results are dashed.
-    """
+    """Files of a figure of errors with 95 % bands against the number of environments."""
     found = list(found)
     shown = {name: title for name, title in titles.items() if any(s.dataset == name for s in found)}
     n_columns = min(len(shown), 4 if len(shown) > 6 else 3)
@@ -140,10 +134,7 @@ def _error_panel(
 def labels_figure(
     curves: Iterable[Curve], titles: Mapping[str, str], labels: Mapping[str, str]
 ) -> dict[str, bytes]:
-    """Files of a figure of the accuracy against the share of rows with a known environment.
-
-    Solid lines are the worst group, dashed ones the average; bands are 95 % intervals of the mean.
-    """
+    """Files of a figure of accuracies against the share of rows with a known environment."""
     lines: dict[tuple[str, str, str], list[Curve]] = {}
     for curve in curves:
         lines.setdefault((curve.dataset, curve.method, curve.score), []).append(curve)

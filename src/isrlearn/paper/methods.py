@@ -24,11 +24,7 @@ Trials = Callable[[int], list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the benchmarks.
-
-    Hyper-parameters are chosen by the validation error, or by the test error (``value``), which
-    bounds what any choice could reach.
-    """
+    """A method of the benchmarks."""
 
     label: str  # in tables and figures
     build: Callable[[Panel, int], Any]  # from panel and number of environments to an estimator
@@ -36,6 +32,7 @@ class Method:
     trials: Mapping[str, Trials]  # hyper-parameters to try, for each way to optimise the method
     oracle: bool = False  # whether it is trained on data whose spurious features are permuted
     cells: str | None = None  # the method whose cells are shown, if not its own
+    #: What chooses hyper-parameters; by the test error ("value") none could be better.
     chosen_by: Literal["validation", "value"] = "validation"
 
     def optimized(self, wanted: str) -> str:

@@ -71,10 +71,7 @@ EXPERIMENT = "partial-labels"
 
 @dataclass(frozen=True)
 class LabelsPlan:
-    """What is run: data sets, methods, fractions of the training rows with labels, draws.
-
-    A draw is a seed of the data and of the rows whose environment is known.
-    """
+    """What is run; a draw is a seed of the data and of the rows whose environment is known."""
 
     datasets: tuple[str, ...] = ("waterbirds-like", "digits-on-paper")
     methods: tuple[str, ...] = tuple(METHODS)
@@ -288,10 +285,7 @@ def _fitted(splits: Splits, cells: list[CellKey]) -> Iterator[Record]:
 
 
 def partly_labelled(environments: NDArray, fraction: float, seed: int) -> NDArray:
-    """The environments of a fraction of the rows, drawn at random; None for the others.
-
-    With the same seed, the rows of a smaller fraction are among those of a larger one.
-    """
+    """Environments of a fraction of the rows, part of a larger fraction's; None for the others."""
     known = environments.astype(object)
     order = np.random.default_rng([seed, 1]).permutation(len(known))
     known[order[round(fraction * len(known)) :]] = None

@@ -101,10 +101,8 @@ class Comparison:
 def compared(found: Iterable[Summary], published: PublishedResults) -> list[Comparison]:
     """Comparison of every summary of at least two seeds for which a result is published.
 
-    The standard error is that of a two-sample t test, with one variance estimated from both sides.
-    (The errors of many methods take one of two values, and a handful of seeds may show only one of
-    them; their own spread would then be zero.) The spread is, as published, that of the error in a
-    single environment, which is at least that of the mean.
+    The standard error is that of a two-sample t test, with one variance estimated from both sides:
+    a handful of seeds of a method whose errors take two values may show no spread of their own.
     """
     comparisons = []
     for s in found:

@@ -113,12 +113,7 @@ def read_records(path: Path | str) -> dict[str, Record]:
 
 
 class RecordFile:
-    """The records of one run of an experiment, open for appending by this process alone.
-
-    A new file has the command of the run in its header. RecordError is raised if another run is
-    using the directory, or if its file has another schema or experiment, or is damaged anywhere
-    but at its end.
-    """
+    """The records of one run, open for appending by this process alone, or RecordError."""
 
     def __init__(self, directory: Path | str, experiment: str, command: str = "") -> None:
         self.path = Path(directory) / "results.jsonl"

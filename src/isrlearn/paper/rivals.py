@@ -33,28 +33,21 @@ ROUNDING = 1e-9
 
 
 def known_or_inferred(X: NDArray, y: NDArray, environments: Any, seed: int = 0) -> NDArray:
-    """Environments, the unknown ones inferred from features and class.
-
-    With fewer than five known rows of an environment the penalty is fixed, not cross-validated;
-    with one known environment, all rows are in it.
-    """
+    """Environments, the unknown ones inferred from features and class."""
     names, e = encode(np.asarray(environments, dtype=object))
     if len(names) == 1 or not (e == MISSING).any():
         return names[np.maximum(e, 0)]
-    C = 0.1 if np.bincount(e[e != MISSING]).min() < 5 else None
+    C = 0.1 if np.bincount(e[e != MISSING]).min() < 5 else None  # too few to cross-validate
     return infer_environments(X, y, environments=environments, C=C, random_state=seed)
 
 
 def row_weights(cells: Cells, weights: str | None) -> NDArray[np.float64]:
-    """Weights with mean 1 that make classes, or also the groups of each class, alike in total.
-
-    The rows of a class whose environment is unknown are a group. Classes have equal weight even if
-    one has fewer groups: a missing cell must not become a prior.
-    """
+    """Weights with mean 1 that make classes, or also the groups of each class, alike in total."""
     if weights is None:
         return np.ones(len(cells.k))
     groups = np.unique(_groups(cells) if weights == "group" else cells.k, return_inverse=True)[1]
     count = np.bincount(groups)
+    # Classes have equal weight even if one has fewer groups: a missing cell must not be a prior.
     of_class = np.bincount(cells.k[np.unique(groups, return_index=True)[1]])
     return len(groups) / (len(of_class) * of_class[cells.k] * count[groups])
 
@@ -67,9 +60,7 @@ def _groups(cells: Cells) -> NDArray[np.intp]:
 class Rival(ClassifierMixin, BaseEstimator):
     """A linear classifier of standardised features that may use environments.
 
-    Subclasses have `_solve`, which gives coefficients and intercepts. Without environments all
-    rows are in one. More features than rows are rotated into the span of the rows, which changes
-    no penalised head.
+    Subclasses have `_solve`, which gives coefficients and intercepts.
     """
 
     __metadata_request__fit = {"environments": True}
@@ -93,7 +84,7 @@ class Rival(ClassifierMixin, BaseEstimator):
         self.classes_, self.environments_ = cells.classes, cells.environments
         scaler = StandardScaler().fit(X)
         Z, rotation = scaler.transform(X), None
-        if X.shape[1] > len(X):
+        if X.shape[1] > len(X):  # into the span of the rows, which changes no penalised head
             values, U = linalg.eigh(Z @ Z.T)  # cheaper than the singular values of wide rows
             kept = values > ROUNDING * max(values[-1], 1e-300)
             rotation = (U[:, kept] / np.sqrt(values[kept])).T @ Z

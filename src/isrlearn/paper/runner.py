@@ -29,11 +29,7 @@ def complete(
     n_jobs: int = 1,
     label: str = "cells",
 ) -> list[Failure]:
-    """Failures among the cells, after all that were not recorded yet have been run and recorded.
-
-    `work` yields the outcome of each cell it is given. Cells with the same `group`, by which they
-    are sorted, share their data and are run together.
-    """
+    """Failures among the cells, after those not recorded yet have been run, group by group."""
     cells = {key.id: key for key in keys}
     groups: dict[Any, list[CellKey]] = {}
     for key in cells.values():
@@ -69,10 +65,8 @@ def outcomes(
 ) -> Iterator[Outcome]:
     """Each outcome of ``work(task)`` for all tasks, as soon as it is available.
 
-    With one job everything runs in this process, in order. With more jobs, each of as many fresh
-    processes gets one task at a time and returns its outcomes together: an interruption loses those
-    of the tasks under way. BLAS runs on one thread in either case: an outcome is bitwise the same
-    for any number of jobs.
+    BLAS runs on one thread, so that an outcome is bitwise the same for any number of jobs. With
+    more than one, an interruption loses the outcomes of the tasks under way.
     """
     if n_jobs < 1:
         raise ValueError(f"n_jobs={n_jobs}: it must be at least 1")

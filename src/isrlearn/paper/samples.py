@@ -19,11 +19,10 @@ _MOST = 400  # points of one cell
 def sample_page(
     splits: Splits, title: str, kind: str, *, regression: bool = False, random_state: int = 0
 ) -> bytes:
-    """Content of a "png" or "svg" file that shows samples of a data set.
+    """A "png" or "svg" page of samples: classes, or ranges of the target, down; environments across.
 
-    Classes, or ranges of the target, are laid out down and environments across, and every cell says
-    which share of its row it holds. A cell shows an image, or points along the two directions in
-    which the training features vary most. The same data give the same bytes.
+    A cell shows an image, or points along the two directions in which training features vary
+    most.
     """
     train, rng = splits.train, np.random.default_rng(random_state)
     names, labels = np.unique(train.environments), _rows(train.y, regression)[0]

@@ -16,10 +16,7 @@ from isrlearn.paper.tables import Table, csv_text, number
 
 @dataclass(frozen=True)
 class Summary:
-    """Test error of one method on one data set at one number of environments, over seeds.
-
-    The excess is the error minus the oracle's on the same data; NaN without an oracle.
-    """
+    """Test error of one method on one data set at one number of environments, over seeds."""
 
     dataset: str
     method: str
@@ -30,7 +27,7 @@ class Summary:
     std: float  # with n_seeds - 1 in the denominator
     half_width: float  # half the 95 % interval of the mean by Student's t; NaN for one seed
     std_environment: float  # over seeds in one environment, averaged over environments
-    excess_mean: float
+    excess_mean: float  # over the oracle's error on the same data; NaN without an oracle
     excess_median: float
     warned: int  # number of seeds whose fit warned
     seconds: float  # median duration of a fit
@@ -106,11 +103,7 @@ def error_tables(
     spread: str | None = "half_width",
     exponent: bool = False,
 ) -> list[Table]:
-    """One table per data set: one row per method, one column per number of environments.
-
-    Tables and rows have the order of titles and labels; `value` and `spread` are fields of a
-    summary, the latter shown after a ± sign.
-    """
+    """One table per data set: one row per method, one column per number of environments."""
 
     def shown(summary: Summary | None) -> str:
         if summary is None:

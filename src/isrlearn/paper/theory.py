@@ -26,17 +26,13 @@ N_INVARIANT = 5
 
 @dataclass(frozen=True)
 class Complexity:
-    """Number of environments an algorithm needs to recover the spurious subspace.
-
-    The measured numbers are the smallest ones at which the published and the pooled form recovered
-    the subspace in every repetition; None if there is none up to two above the bound.
-    """
+    """Number of environments an algorithm needs to recover the spurious subspace."""
 
     algorithm: str
     n_spurious: int
     n_classes: int  # 1 for regression
     bound: int  # of the theorem
-    paper: int | None
+    paper: int | None  # smallest measured number; None if above the bound by more than two
     pooled: int | None
 
 

@@ -78,10 +78,7 @@ class Minimizer(LinearBaseline):
 
     @staticmethod
     def fit_together(models: Sequence[Any], X: Any, y: Any, environments: Any) -> None:
-        """Fit models that differ in numbers only, by the published steps.
-
-        Where they can be fitted side by side, one product with the samples serves all of them.
-        """
+        """Fit models that differ in numbers only by the published steps, together if possible."""
         joint: Any = clone(models[0])
         *_, problem = (model._problem(X, y, environments, None) for model in models)
         n_outputs = problem.target.shape[1]
@@ -211,10 +208,7 @@ class _GroupDRO(Minimizer):
 
 
 def adversary(risks: Sequence[Risk], step: float) -> Gradient:
-    """Gradient of a weighted mean risk whose weights grow, from call to call, where risk is high.
-
-    Each call multiplies the weight of a cell by the exponential of step times its risk.
-    """
+    """Gradient of a weighted mean risk; with each call the weights grow where risk is high."""
     scores = np.zeros(len(risks))
 
     def gradient(W: NDArray) -> NDArray:

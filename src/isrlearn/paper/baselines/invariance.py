@@ -206,9 +206,8 @@ class _ANDMask(LinearBaseline):
 def masked_gradient(gradients: NDArray, agreement: float) -> NDArray:
     """Mean over environments of gradients (E, p, C), zero where their signs disagree.
 
-    In each environment the gradient of the coefficients is divided by its norm; that of the
-    intercept, the last row, is not. A weight passes if its signs add up to more than
-    ``agreement * E`` in absolute value.
+    The gradient of the coefficients is divided by its norm in each environment; that of the
+    intercept, the last row, is not.
     """
     norms = np.linalg.norm(gradients[:, :-1], axis=(1, 2), keepdims=True)
     scaled = gradients.copy()

@@ -46,10 +46,7 @@ def parameter(
     choices: tuple[str, ...] = (),
     **options: Any,
 ) -> Any:
-    """A dataclass field with the type and description of a parameter, and its legal values.
-
-    Numbers must be between `low` and `high`, strings among the `choices`.
-    """
+    """A dataclass field with the type, the text and the legal values of a parameter."""
     about = {"kind": kind, "text": text, "between": (low, high), "choices": choices}
     return field(default=default, metadata=about, **options)
 
@@ -70,10 +67,7 @@ class LinearModel(SparseInput, BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearBaseline(LinearModel):
-    """A linear model fitted with the environment of each sample.
-
-    A method finds the weights in `_weights`. A task encodes targets and decodes outputs.
-    """
+    """A linear model fitted with environments: a method finds weights, a task encodes targets."""
 
     learning_rate: float = parameter(1e-3, "float", "Step size of gradient descent.")
     weight_decay: float = parameter(

@@ -75,10 +75,7 @@ class MeanRisk:
 
 @dataclass(frozen=True)
 class DummyGradient:
-    """Sum over environments of the squared gradient of the risk of ``a z + b`` in (a, b).
-
-    It is zero where rescaling or shifting the outputs would not help in any environment.
-    """
+    """Sum over environments of the squared gradient of the risk of ``a z + b`` in (a, b)."""
 
     def value(self, points: Points) -> float:
         """The term at these points."""

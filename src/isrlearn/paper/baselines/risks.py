@@ -174,11 +174,7 @@ def environment_risks(
     loss: Loss,
     dtype: DTypeLike = np.float64,
 ) -> tuple[list[Risk], NDArray[np.float64]]:
-    """The risk in each environment, and its share of the samples' weight.
-
-    The codes of environments are 0 .. E-1, each with samples of positive weight; `dtype` is the
-    precision of the sums over samples.
-    """
+    """The risk in each environment 0 .. E-1, and its share of the samples' weight."""
     risks = []
     shares = np.bincount(codes, weight).astype(np.float64)
     for e, share in enumerate(shares):

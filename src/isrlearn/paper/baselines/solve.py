@@ -72,9 +72,8 @@ def initial_weights(
 ) -> NDArray[np.float32]:
     """Weights (d + 1, C), uniform within 1/sqrt(d); the last row is the intercept.
 
-    With an integer ``random_state`` these are the initial weights of PyTorch's linear layer after
-    ``torch.manual_seed(random_state)``: both take 24 bits of a Mersenne Twister per weight. Runs
-    published with a seed can thus be repeated without PyTorch.
+    With a seed they are those of PyTorch's linear layer after ``torch.manual_seed``: both take 24
+    bits of a Mersenne Twister per weight. Published runs can be repeated without PyTorch.
     """
     if isinstance(random_state, np.random.RandomState):
         stream = random_state
@@ -96,11 +95,7 @@ def adam(
     weight_decay: float | NDArray,
     n_steps: int,
 ) -> NDArray:
-    """Weights after full-batch Adam (decay rates 0.9 and 0.999), in the precision of ``start``.
-
-    The weight decay is an L2 penalty on all weights, the intercept included. It and the rate are
-    numbers, or one number per column.
-    """
+    """Weights after full-batch Adam (0.9, 0.999) with an L2 penalty on all, intercept included."""
     W = start.copy()
     first, second = np.zeros_like(W), np.zeros_like(W)
     for t in range(1, n_steps + 1):
@@ -132,11 +127,7 @@ def converged(
     tol: float,
     max_iter: int,
 ) -> tuple[NDArray[np.float64], int]:
-    """Weights (d + 1, C) at a minimum of the last stage's objective, and its iterations.
-
-    The search starts from zero in whitened coordinates. Each stage starts from the approximate
-    minimum of the stage before. Warns if an entry of the last gradient is still above ``tol``.
-    """
+    """Weights (d + 1, C) at a minimum of the last stage's objective, and its iterations."""
     mean, factor = whitened_coordinates(problem.X, problem.weight)
     whitened = replace(problem, X=(problem.X - mean) @ factor)
     risks, shares = whitened.risks()

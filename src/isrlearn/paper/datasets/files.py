@@ -55,10 +55,7 @@ def located(resource: Resource, data_home: str | os.PathLike[str] | None = None)
 
 
 def content(resource: Resource, data_home: str | os.PathLike[str] | None = None) -> bytes:
-    """Content of a file of a data set, decompressed and checked.
-
-    A file that is missing on this machine is downloaded to the last of the `folders`.
-    """
+    """Content of a file, decompressed and checked; downloaded to the last folder if missing."""
     path = located(resource, data_home)
     if path is not None:
         return _checked(path.read_bytes(), resource, path, "delete it to have it downloaded again")

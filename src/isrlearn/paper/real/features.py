@@ -24,14 +24,11 @@ Reader = Callable[[NDArray], Any]
 
 @dataclass(frozen=True, eq=False)
 class TrainedFeatures:
-    """Features of training, validation and test samples, and the network's last layer.
-
-    The head has one row of coefficients per sorted class, or one row for regression. It is None
-    for an encoder that was not trained on these labels.
-    """
+    """Features of training, validation and test samples, and the network's last layer."""
 
     splits: Splits
-    head: tuple[NDArray, NDArray] | None  # coef, intercept
+    #: Coefficients, a row per sorted class or one, and intercept; None of an untrained encoder.
+    head: tuple[NDArray, NDArray] | None
 
 
 def mapped(splits: Splits, change: Callable[[NDArray], NDArray]) -> Splits:
@@ -73,11 +70,7 @@ def _packed(found: TrainedFeatures) -> bytes:
 
 
 class Batches:
-    """Batches ``(x, y, environment)`` of samples, shuffled by torch's global generator.
-
-    X holds the samples, or what `read` turns into a tensor; `codes` are those of targets and
-    environments.
-    """
+    """Batches ``(x, y, environment)`` of samples, shuffled by torch's global generator."""
 
     def __init__(
         self,
@@ -119,11 +112,7 @@ def trained_features(
     validate: bool = True,
     settings: Mapping[str, Any] | None = None,
 ) -> TrainedFeatures:
-    """Features and head of a network trained on the training split.
-
-    `layer` is the last one; `settings` are further arguments of `isrlearn.paper.training.train`.
-    With `validate` the validation split chooses the epoch.
-    """
+    """Features and head of a network trained on the training split with further settings."""
     from isrlearn.paper.training import train
     from isrlearn.torch import extract_features
 

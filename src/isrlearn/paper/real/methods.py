@@ -55,9 +55,7 @@ class Method:
 def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
     """The samples, some of them repeated so that all groups are equally large.
 
-    A group is a class in an environment; for regression, a fifth of the ranks of the target in an
-    environment. The average score on such samples is the mean of the groups' scores, which does not
-    reward a shortcut even if the data contain it.
+    The average score on them is the mean of the groups', which does not reward a shortcut.
     """
     y = encode(data.y)[1]
     if regression:
@@ -71,11 +69,7 @@ def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
 
 
 def comparable(data: EnvironmentData, least: int) -> NDArray:
-    """Environments, None in those where a class has fewer rows than `least`.
-
-    All classes are then compared between the same environments; the rows of the others still count
-    for the head.
-    """
+    """Environments, None where some class has fewer rows than `least`, which cannot be compared."""
     (classes, k), (names, e) = encode(data.y), encode(data.environments)
     count = np.zeros((len(classes), len(names)))
     np.add.at(count, (k, e), 1)

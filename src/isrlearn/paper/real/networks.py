@@ -70,11 +70,7 @@ def perceptron(n_inputs: int, seed: int) -> Any:
 
 
 def word_average(n_outputs: int, seed: int, n_words: int = 30_522) -> Any:
-    """The mean of the word vectors, a hidden layer and a linear layer ``fc``.
-
-    The inputs are token, mask and segment ids (n, length, 3); the default number of words is
-    BERT's.
-    """
+    """The mean of word vectors, a hidden layer, ``fc``; inputs are those of BERT (n, length, 3)."""
     import torch
     from torch import nn
 
@@ -109,11 +105,7 @@ def _seeded(build: Callable[[], Any], seed: int) -> Any:
 
 
 def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, Any, str]:
-    """A network, the function that reads its inputs (None for none), and its last layer.
-
-    Its name is "small", "bert", or a residual network of torchvision such as "resnet50"; images are
-    resized to `side`, and only a small network depends on the seed.
-    """
+    """A network, the function that reads its inputs (None for none), and its last layer."""
     import torch
 
     n_classes = len(np.unique(splits.train.y))
@@ -155,10 +147,7 @@ def _bert(n_classes: int) -> Any:
 def read_images(
     paths: NDArray, side: int, normal: tuple[tuple[float, ...], tuple[float, ...]] = _IMAGENET
 ) -> Any:
-    """Images of files as one normalised tensor (n, 3, side, side).
-
-    The shorter edge is resized to ``side``, and the middle is cropped.
-    """
+    """Images of files, resized and cropped, as one normalised tensor (n, 3, side, side)."""
     import torch
 
     Image = optional("PIL.Image", "reading images", "networks")

@@ -129,11 +129,7 @@ def run_real(
     n_jobs: int = 1,
     command: str = "",
 ) -> RealResult:
-    """Result of a plan; cells already recorded in `out` are not run again.
-
-    The networks' features are kept in `cache`, by default ``features`` in `out`, where methods
-    that are added later find them. Each of `n_jobs` processes trains a network on one thread.
-    """
+    """Result of a plan; cells recorded in `out` and features in `cache` are not made again."""
     cache = Path(out) / "features" if cache is None else Path(cache)
     records, work = RecordFile(out, plan.experiment, command), partial(_evaluated, cache)
     how: dict[str, Any] = {"group": lambda key: (key.seed, key.optimizer), "n_jobs": n_jobs}

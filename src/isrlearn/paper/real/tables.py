@@ -50,10 +50,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class TableScore:
-    """A score of the paper's tables.
-
-    Accuracies are printed in per cent, and all metrics but RMSE are better when larger.
-    """
+    """A score of the paper's tables; an accuracy is printed in per cent."""
 
     label: str
     of: Callable[[GroupReport], float]

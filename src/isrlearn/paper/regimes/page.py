@@ -64,10 +64,7 @@ _WHY = (
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean and standard error of one method on one data set in one regime.
-
-    `rank` is best, near (within one standard error), behind (by over three points), failed or "".
-    """
+    """Mean and standard error of one method on one data set in one regime."""
 
     dataset: str
     regime: str
@@ -75,7 +72,7 @@ class Cell:
     mean: float
     error: float
     n_seeds: int
-    rank: str = ""
+    rank: str = ""  # or best, near (within a standard error), behind (over three points), failed
 
     @property
     def shown(self) -> str:

@@ -72,10 +72,7 @@ METHODS: Mapping[str, Method] = {
 
 @dataclass(frozen=True)
 class Score:
-    """A line of the records: one method on one data set in one regime with one seed.
-
-    The score is NaN where the method failed; then `settings` holds the message.
-    """
+    """One method on one data set in one regime with one seed; NaN, and a message, if it failed."""
 
     dataset: str
     regime: str
@@ -111,11 +108,7 @@ class RegimesPlan:
 
 
 def run_regimes(plan: RegimesPlan, out: Path | str, *, again: bool = False) -> list[Score]:
-    """All scores recorded in a folder, after the planned ones that are missing were computed.
-
-    With `again`, the planned ones are computed even if they are recorded. Failed runs are always
-    tried again.
-    """
+    """All scores in a folder, after the planned ones that are missing or failed were computed."""
     path = Path(out) / "results.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     done = set() if again else {s.key for s in read_scores(path) if not np.isnan(s.score)}
@@ -197,11 +190,8 @@ def _fitted(method: Method, task: Task, seed: int) -> tuple[float, float, str]:
 def _searched(
     method: Method, X: NDArray, y: NDArray, given: NDArray, known: NDArray, seed: int
 ) -> dict[str, Any]:
-    """Settings with the best worst group of held-out rows; ties go to the first.
-
-    The groups are those with a known environment, and the rows of a class without. A group's
-    accuracy is shrunk to its class's, by five rows.
-    """
+    """Settings with the best worst group of held-out rows; ties go to the first."""
+    # Rows of a class with an unknown environment are a group; a group is shrunk to its class.
     cells = Cells.of(y, known)
     groups = np.unique(cells.k * (len(cells.environments) + 1) + cells.e, return_inverse=True)[1]
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)

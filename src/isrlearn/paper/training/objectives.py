@@ -60,14 +60,10 @@ class ERM(Objective):
 
 @dataclass
 class IBERM(Objective):
-    """The mean loss, and the variance of the outputs or of a layer's inputs (Ahuja et al., 2021).
-
-    The published networks penalise the inputs of the last layer: pass its name as `layer`. Without
-    a layer the outputs are penalised, as in the linear form.
-    """
+    """The mean loss and the variance of outputs or of a layer's inputs (Ahuja et al., 2021)."""
 
     bottleneck: float = 0.1
-    layer: str | None = None
+    layer: str | None = None  # the last one in the published networks
     least: ClassVar = {"bottleneck": 0.0}
 
     def _loss(self, model: nn.Module, batch: Batch, task: Task) -> Tensor:
@@ -93,11 +89,7 @@ class Reweighting(Objective):
 
 @dataclass
 class GroupDRO(Objective):
-    """A weighted mean of the groups' risks, whose weights grow where the risk is high.
-
-    In each step the weight of a group in the batch is multiplied by the exponential of `step`
-    times its risk, and the weights are scaled to add up to one (Sagawa et al., 2020).
-    """
+    """A mean of the groups' risks whose weights grow where risk is high (Sagawa et al., 2020)."""
 
     step: float = 0.01
     scores: Tensor | None = field(default=None, init=False, repr=False)
@@ -120,10 +112,7 @@ class GroupDRO(Objective):
 
 @dataclass
 class Annealed(Objective):
-    """A penalty with a weight of at most 1 in the first steps and its full weight afterwards.
-
-    The loss is divided by a weight above 1, so that the learning rate keeps its meaning.
-    """
+    """A penalty with a weight of at most 1 in the first steps and its full weight afterwards."""
 
     penalty: float = 1.0
     anneal_steps: int = 0
@@ -135,6 +124,7 @@ class Annealed(Objective):
         """Risk plus weighted penalty for this step."""
         weight = self.penalty if self.steps >= self.anneal_steps else min(1.0, self.penalty)
         self.steps += 1
+        # Divided by a weight above 1, so that the learning rate keeps its meaning.
         return (risk + weight * penalty) / max(1.0, weight)
 
 
@@ -184,11 +174,7 @@ class VREx(Annealed):
 
 @dataclass
 class MixUp(Objective):
-    """The mean loss of mixtures of each sample with another sample of the batch.
-
-    The weight of the first sample is drawn from Beta(alpha, alpha), once per batch (Zhang et al.,
-    2018). Continuous targets are mixed; for classes, the losses of the two are.
-    """
+    """The mean loss of mixtures of each sample with another of its batch (Zhang et al., 2018)."""
 
     alpha: float = 2.0
     least: ClassVar[dict[str, float]] = {"alpha": 1e-6}
@@ -215,11 +201,7 @@ class MixUp(Objective):
 
 @dataclass
 class CMixUp(MixUp):
-    r"""MixUp whose partners have similar targets (Yao et al., 2022).
-
-    Sample j of the batch is drawn for sample i with a probability proportional to
-    :math:`\exp(-(y_i - y_j)^2 / 2 h^2)`, h the `bandwidth`; classes have distance 0 or 1.
-    """
+    """MixUp with partners of similar targets, by a Gaussian kernel (Yao et al., 2022)."""
 
     bandwidth: float = 0.1
     least: ClassVar = {**MixUp.least, "bandwidth": 1e-6}

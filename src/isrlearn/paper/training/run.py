@@ -207,11 +207,7 @@ def load_run(path: str | os.PathLike[str], settings: dict[str, Any]) -> dict[str
 
 @contextmanager
 def seeded(loader: Any) -> Iterator[None]:
-    """A context in which generators may be seeded; their states are restored at its end.
-
-    These are the global generators of torch, NumPy and Python, which loaders, augmentations and
-    dropout use, and those of the loader and its samplers.
-    """
+    """A context in which all generators may be seeded; their states are restored at its end."""
     own = [(generator, generator.get_state()) for generator in _generators(loader)]
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     devices = range(torch.cuda.device_count())
