@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isrlearn.paper.baselines import published_trials
-from isrlearn.paper.experiments import EXPERIMENTS
-from isrlearn.paper.methods import METHODS
+from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.plan import Plan, numbers
 from isrlearn.paper.published import published_results
 from isrlearn.paper.records import Record

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from isrlearn.paper.experiments import METHODS
 from isrlearn.paper.figures import STYLES, error_figure
-from isrlearn.paper.methods import METHODS
 from isrlearn.paper.published import (
     Comparison,
     Published,

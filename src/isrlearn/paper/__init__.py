@@ -1,8 +1,7 @@
 """The paper reproduced: synthetic experiments from a plan to records, tables and figures."""
 
 from isrlearn.paper.benchmark import Result, run, write_result
-from isrlearn.paper.experiments import EXPERIMENTS
-from isrlearn.paper.methods import METHODS
+from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.plan import Plan
 from isrlearn.paper.published import published_results
 from isrlearn.paper.records import RecordError, read_records

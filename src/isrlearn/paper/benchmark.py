@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from isrlearn.paper.evaluate import evaluate
-from isrlearn.paper.experiments import EXPERIMENTS
+from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.figures import error_figure
-from isrlearn.paper.methods import METHODS
 from isrlearn.paper.plan import Plan
 from isrlearn.paper.published import compared, comparison_tables, published_results
 from isrlearn.paper.records import Failure, Record, RecordFile

@@ -8,16 +8,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from isrlearn.datasets import EnvironmentData
 from isrlearn.paper.datasets import permute_spurious
-from isrlearn.paper.experiments import EXPERIMENTS
-from isrlearn.paper.methods import METHODS
+from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.records import CellKey, Failure, Record
+from isrlearn.paper.runner import each_fit, grouped
 
 
 def evaluate(experiment: str, keys: Sequence[CellKey]) -> Iterator[Record | Failure]:
@@ -33,22 +32,21 @@ def evaluate(experiment: str, keys: Sequence[CellKey]) -> Iterator[Record | Fail
         train = permute_spurious(splits.train, random_state=first.seed)
         return train, permute_spurious(splits.validation, random_state=first.seed)
 
-    for name, found in groupby(keys, lambda key: key.method):
-        method, cells = METHODS[name], list(found)
+    def records(cells: list[CellKey]) -> Iterator[Record]:
+        method = METHODS[cells[0].method]
         train, validation = permuted() if method.oracle else (splits.train, splits.validation)
-        try:
-            models = [
-                method.estimator(panel, key.n_environments, key.optimizer, key.parameters)
-                for key in cells
-            ]
-            fits = _fits(models, (train.X, train.y, train.environments))
-            for key, (model, seconds, warned) in zip(cells, fits, strict=True):
-                errors = environment_errors(model, splits.test)
-                held_out = float(np.mean(environment_errors(model, validation)))
-                value = float(np.mean(errors))
-                yield Record(key, value, held_out, errors, seconds, warned, _versions())
-        except Exception as error:
-            yield from (Failure.of(key, error) for key in cells)
+        models = [
+            method.estimator(panel, key.n_environments, key.optimizer, key.parameters)
+            for key in cells
+        ]
+        fits = _fits(models, (train.X, train.y, train.environments))
+        for key, (model, seconds, warned) in zip(cells, fits, strict=True):
+            errors = environment_errors(model, splits.test)
+            held_out = float(np.mean(environment_errors(model, validation)))
+            value = float(np.mean(errors))
+            yield Record(key, value, held_out, errors, seconds, warned, _versions())
+
+    return each_fit(grouped(keys, lambda key: key.method).values(), records)
 
 
 def _fits(models: Sequence[Any], data: tuple[Any, ...]) -> Iterator[tuple[Any, float, list[str]]]:

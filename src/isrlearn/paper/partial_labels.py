@@ -14,19 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn import ISRClassifierCV, infer_environments
-from isrlearn.core.labels import encode
+from isrlearn.core.labels import Cells
 from isrlearn.datasets import Splits, load_digits_on_paper, make_waterbirds_like
-from isrlearn.metrics import group_report
 from isrlearn.paper.evaluate import fitted
 from isrlearn.paper.figures import labels_figure
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.real.experiments import REAL
 from isrlearn.paper.real.features import cached_features
 from isrlearn.paper.real.methods import balanced
+from isrlearn.paper.real.tables import SCORES as REAL_SCORES
+from isrlearn.paper.real.tables import scored
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import recorded
+from isrlearn.paper.runner import each_fit, grouped, recorded
 from isrlearn.paper.summary import csv_of_scores, mean_interval
-from isrlearn.paper.tables import Table, markdown, plus_minus, result_dict, write_files
+from isrlearn.paper.tables import Table, markdown, notes, plus_minus, result_dict, write_files
 
 #: Titles, and functions from a seed to the data; None for the features of the experiment below.
 DATASETS: Mapping[str, tuple[str, Callable[..., Splits] | None]] = {
@@ -64,8 +65,10 @@ _FILLED = ("isr-filled", "reweighting-filled")
 #: Data sets whose validation groups are large enough to choose settings by the worst of them.
 _WORST = ("waterbirds-like", "digits-on-paper", "pretrained")
 FRACTIONS = (1.0, 0.5, 0.25, 0.1, 0.05)
-_ATTRIBUTES = {"worst group": "worst", "average": "average"}  # of a GroupReport
-SCORES = tuple(_ATTRIBUTES)
+SCORES = {
+    "worst group": REAL_SCORES["worst_group_accuracy"],
+    "average": REAL_SCORES["average_accuracy"],
+}
 EXPERIMENT = "partial-labels"
 
 
@@ -206,23 +209,9 @@ def write_partial_labels(
     result: LabelsResult, out: Path | str, *, figures: bool = True, command: str = ""
 ) -> list[Path]:
     """Paths of the files written: table.md, curves.json, results.csv, figure.png, figure.svg."""
-    note = (
-        f"Test accuracy, mean over {result.plan.n_draws} draws of the data and of the rows whose "
-        "environment is known, ± half the width of the 95 % interval of that mean. The head is "
-        "fitted on all rows, the subspace on those with a known environment; *filled in*: the "
-        "other environments were first inferred from features and class by `infer_environments`. "
-        "A class without a labelled row in some environment is not compared. At every fraction "
-        f"each method chooses its own C among {', '.join(f'{C:g}' for C in PENALTIES)} by the "
-        "worst group of the validation split, in which every environment is known (as in the "
-        "paper, whose settings were chosen with all labels); among the hundred groups of "
-        "Multi-class Coloured MNIST, most of which have no validation row or one, by their mean. "
-        "ISR-Mean tests how many dimensions to remove; ISR-Cov chooses their number among the "
-        "tested one, 1, 2, 3, 5 and 8 together with C, and keeps the tested one with C = 0.1 "
-        "unless another pair is better by one and a half standard errors. Classes have equal "
-        "weight, groups in *groups reweighted*. *As "
-        'published* is `variant="paper"`: 100 principal components, the published subspaces, '
-        "scikit-learn's logistic regression without weights."
-    )
+    (note,) = notes(EXPERIMENT)
+    penalties = ", ".join(f"{C:g}" for C in PENALTIES)
+    note = note.format(n=result.plan.n_draws, penalties=penalties)
     title = "Partial environment labels"
     contents: dict[str, str | bytes] = {
         "table.md": markdown(title, [note], result.tables(), command=command),
@@ -252,17 +241,11 @@ def _splits(name: str, seed: int, folder: Path) -> Splits:
 def _evaluated(folder: Path, keys: list[CellKey]) -> Iterator[Record | Failure]:
     """Records of the cells of one draw; the data are made once, each model is fitted once."""
     splits = _splits(keys[0].dataset, keys[0].seed, folder)
-    fits: dict[tuple[str, float], list[CellKey]] = {}
-    for key in keys:
-        fits.setdefault((key.method, key.options["fraction"]), []).append(key)
-    for cells in fits.values():
-        try:
-            yield from _fitted(splits, cells)
-        except Exception as error:
-            yield from (Failure.of(key, error) for key in cells)
+    fits = grouped(keys, lambda key: (key.method, key.options["fraction"])).values()
+    return each_fit(fits, partial(_fitted, splits))
 
 
-def _fitted(splits: Splits, cells: list[CellKey]) -> Iterator[Record]:
+def _fitted(splits: Splits, cells: list[CellKey]) -> list[Record]:
     """Records of the scores of one fit."""
     train, key = splits.train, cells[0]
     drawn = partly_labelled(train.environments, key.options["fraction"], key.seed)
@@ -272,16 +255,9 @@ def _fitted(splits: Splits, cells: list[CellKey]) -> Iterator[Record]:
     selection = "worst-group" if key.dataset in _WORST else "average"
     search = ISRClassifierCV(scale=0.0, threshold=None, selection=selection, **parameters)
     _, seconds, _ = fitted(search.fit, train.X, train.y, known, validation=splits.validation)
-    test, validation = (
-        group_report(data.y, search.predict(data.X), environments=data.environments)
-        for data in (splits.test, splits.validation)
-    )
     chosen = {name: search.best_params_[name] for name in ("C", "n_spurious")}
-    groups = [1 - group.value for group in test.groups]
-    for key in cells:
-        name = _ATTRIBUTES[key.options["score"]]
-        error, held_out = (1 - getattr(report, name) for report in (test, validation))
-        yield Record(key, error, held_out, groups, seconds, notes, chosen=chosen)
+    how = chosen, seconds, notes
+    return scored(cells, SCORES, splits, lambda data: search.predict(data.X), *how)
 
 
 def partly_labelled(environments: NDArray, fraction: float, seed: int) -> NDArray:
@@ -296,13 +272,11 @@ def _usable(
     y: NDArray, known: NDArray, parameters: dict[str, Any]
 ) -> tuple[dict[str, Any], NDArray | None, list[str]]:
     """Parameters and environments with which a fit is possible, and what was left out for it."""
-    (classes, k), (names, e) = encode(y), encode(known)
-    count = np.zeros((len(classes), len(names)))
-    np.add.at(count, (k[e >= 0], e[e >= 0]), 1)
+    cells = Cells.of(y, known)
     least = 2 if parameters.get("method") == "cov" else 1  # rows of a cell that is compared
-    compared = classes[np.count_nonzero(count >= least, axis=1) > 1].tolist()
-    if compared:
-        left_out = [c for c in classes.tolist() if c not in compared]
+    compared = np.count_nonzero(cells.count() >= least, axis=1) > 1
+    if compared.any():
+        left_out = cells.classes[~compared].tolist()
         return parameters, known, [f"class {c!r} was not compared" for c in left_out]
     alone = {"n_spurious": 0, "weights": "class", "missing_environments": "single"}
     alone |= {name: parameters[name] for name in ("C", "variant") if name in parameters}

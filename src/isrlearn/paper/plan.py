@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from isrlearn.paper.baselines import published_parameters
-from isrlearn.paper.experiments import EXPERIMENTS
-from isrlearn.paper.methods import METHODS
+from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.published import published_cell
 from isrlearn.paper.records import CellKey, Record
 

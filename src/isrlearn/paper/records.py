@@ -53,11 +53,6 @@ class Failure:
     key: CellKey
     message: str
 
-    @classmethod
-    def of(cls, key: CellKey, error: Exception) -> Failure:
-        """The failure of a cell with this error."""
-        return cls(key, f"{type(error).__name__}: {error}")
-
 
 @dataclass(frozen=True)
 class Record:

@@ -20,6 +20,25 @@ Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
 
 
+def grouped(keys: Iterable[CellKey], by: Callable[[CellKey], Any]) -> dict[Any, list[CellKey]]:
+    """The cells with the same value of a function, in order."""
+    groups: dict[Any, list[CellKey]] = {}
+    for key in keys:
+        groups.setdefault(by(key), []).append(key)
+    return groups
+
+
+def each_fit(
+    groups: Iterable[list[CellKey]], fit: Callable[[list[CellKey]], Iterable[Record | Failure]]
+) -> Iterator[Record | Failure]:
+    """Records of the cells of each fit; a fit that raises an error fails all of its cells."""
+    for cells in groups:
+        try:
+            yield from fit(cells)
+        except Exception as error:
+            yield from (Failure(key, f"{type(error).__name__}: {error}") for key in cells)
+
+
 def complete(
     records: RecordFile,
     keys: Sequence[CellKey],
@@ -31,10 +50,7 @@ def complete(
 ) -> list[Failure]:
     """Failures among the cells, after those not recorded yet have been run, group by group."""
     cells = {key.id: key for key in keys}
-    groups: dict[Any, list[CellKey]] = {}
-    for key in cells.values():
-        if key.id not in records.by_id:
-            groups.setdefault(group(key), []).append(key)
+    groups = grouped([key for key in cells.values() if key.id not in records.by_id], group)
     tasks = [groups[name] for name in sorted(groups)]
     failures = []
     n_done = len(cells) - sum(map(len, tasks))

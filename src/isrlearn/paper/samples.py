@@ -19,10 +19,9 @@ _MOST = 400  # points of one cell
 def sample_page(
     splits: Splits, title: str, kind: str, *, regression: bool = False, random_state: int = 0
 ) -> bytes:
-    """A "png" or "svg" page of samples: classes, or ranges of the target, down; environments across.
+    """Page of samples, "png" or "svg": classes, or ranges of the target, down; environments across.
 
-    A cell shows an image, or points along the two directions in which training features vary
-    most.
+    A cell shows an image, or points along the two directions in which features vary most.
     """
     train, rng = splits.train, np.random.default_rng(random_state)
     names, labels = np.unique(train.environments), _rows(train.y, regression)[0]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,13 @@ def plus_minus(mean: float, spread: float, digits: int = 3, sign: str = "") -> s
     """A mean with its spread; without it if that is NaN, as the spread of a single run is."""
     text = f"{mean:{sign}.{digits}f}"
     return text if math.isnan(spread) else f"{text} ± {spread:.{digits}f}"
+
+
+@cache
+def notes(name: str) -> tuple[str, ...]:
+    """Paragraphs for readers of the page of an experiment."""
+    text = files(__package__).joinpath("data", "notes.toml").read_text(encoding="utf-8")
+    return tuple(tomllib.loads(text)[name])
 
 
 def markdown(

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from isrlearn.paper.baselines.objectives import (
+    LOGISTIC,
+    SOFTMAX,
+    SQUARED,
     DummyGradient,
     GradientVariance,
     MeanRisk,
     OutputVariance,
     RiskVariance,
     SoftMaximum,
+    environment_risks,
 )
-from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, environment_risks
 
 torch = pytest.importorskip("torch")
 

@@ -18,8 +18,8 @@ from isrlearn.paper.datasets import (
     load_rcfmnist,
     read_idx,
 )
-from isrlearn.paper.datasets.coloured import COLOURS, rotated
 from isrlearn.paper.datasets.files import DataError, Resource
+from isrlearn.paper.datasets.images import COLOURS, rotated
 
 REAL = pytest.mark.skipif("ISRLEARN_DATA" not in os.environ, reason="ISRLEARN_DATA is not set")
 CODE = {"u1": 8, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}

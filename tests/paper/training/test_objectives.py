@@ -9,13 +9,16 @@ from torch import nn
 
 from isrlearn.paper.baselines.erm import adversary
 from isrlearn.paper.baselines.objectives import (
+    LOGISTIC,
+    SOFTMAX,
+    SQUARED,
     DummyGradient,
     MeanRisk,
     Objective,
     OutputVariance,
     RiskVariance,
+    environment_risks,
 )
-from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, environment_risks
 from isrlearn.paper.training.objectives import OBJECTIVES, make_objective
 from isrlearn.paper.training.task import Groups, find_task
 from isrlearn.torch.batches import Batch

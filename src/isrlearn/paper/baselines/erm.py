@@ -13,8 +13,14 @@ from scipy import special
 from sklearn.base import clone
 
 from isrlearn.paper.baselines.linear import LinearBaseline, both_tasks, parameter
-from isrlearn.paper.baselines.objectives import MeanRisk, Objective, OutputVariance, SoftMaximum
-from isrlearn.paper.baselines.risks import LOGISTIC, Risk
+from isrlearn.paper.baselines.objectives import (
+    LOGISTIC,
+    MeanRisk,
+    Objective,
+    OutputVariance,
+    Risk,
+    SoftMaximum,
+)
 from isrlearn.paper.baselines.solve import Gradient, Problem, Shares, adam, converged
 
 

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from isrlearn.paper.baselines.erm import Minimizer
 from isrlearn.paper.baselines.linear import LinearBaseline, both_tasks, parameter
 from isrlearn.paper.baselines.objectives import (
+    SQUARED,
     DummyGradient,
     GradientVariance,
     MeanRisk,
     Objective,
     OutputVariance,
+    Risk,
     RiskVariance,
 )
-from isrlearn.paper.baselines.risks import SQUARED, Risk
 from isrlearn.paper.baselines.solve import Gradient, Problem, Shares
 
 #: Fractions of a penalty that lead to the whole of it. The minimum without the penalty is easy to

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isrlearn.core.labels import MISSING, encode
 from isrlearn.estimators.linear import LinearScores
-from isrlearn.paper.baselines.risks import LOGISTIC, SOFTMAX, SQUARED, Loss
+from isrlearn.paper.baselines.objectives import LOGISTIC, SOFTMAX, SQUARED, Loss
 from isrlearn.paper.baselines.solve import Problem
 from isrlearn.validation import (
     SparseInput,

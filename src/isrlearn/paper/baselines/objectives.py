@@ -1,17 +1,189 @@
-"""Objectives: weighted sums of terms, each a function of the risks in the environments."""
+r"""Losses, risks and objectives of a linear model, with their derivatives.
+
+A risk, the mean loss in one environment, is evaluated at weights ``W`` (p, C) whose last row is
+the intercept. The resulting `Point` differentiates with respect to the outputs ``z = X W``;
+`Point.backward` carries such an *output gradient* (n, C) to the weights. An objective therefore
+adds up the output gradients of its terms and multiplies by X once.
+
+Several models can be evaluated at once, side by side: C columns of W for each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Protocol
+from functools import cached_property, reduce
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import special
 
-from isrlearn.paper.baselines.risks import Point
+
+class Loss(NamedTuple):
+    """A loss of outputs ``z`` (n, C) given targets (n, C), and its derivatives in z."""
+
+    value: Callable[[NDArray, NDArray], NDArray]  # (z, target) -> (n,)
+    gradient: Callable[[NDArray, NDArray], NDArray]  # (z, target) -> (n, C)
+    #: Product of each sample's Hessian with v: (gradient, target, v) -> (n, C).
+    hessian: Callable[[NDArray, NDArray, NDArray], NDArray]
+
+
+def _logistic(z: NDArray, target: NDArray) -> NDArray:
+    # Ten times faster than logaddexp. log1p would keep digits that the mean over samples loses.
+    softplus = np.log(1 + np.exp(-np.abs(z))) + np.maximum(z, 0)
+    return (softplus - (target + 0.5) * z)[:, 0]
+
+
+def _logistic_gradient(z: NDArray, target: NDArray) -> NDArray:
+    h = z * 0.5  # sigmoid(z) - 1/2 = tanh(z / 2) / 2, which cannot overflow
+    np.tanh(h, out=h)
+    h *= 0.5
+    h -= target
+    return h
+
+
+def _logistic_hessian(gradient: NDArray, target: NDArray, v: NDArray) -> NDArray:
+    curvature = gradient + target
+    curvature *= curvature
+    np.subtract(0.25, curvature, out=curvature)
+    curvature *= v
+    return curvature
+
+
+def _cross_entropy(z: NDArray, target: NDArray) -> NDArray:
+    top = z.max(axis=1)
+    return top + np.log(np.exp(z - top[:, None]).sum(axis=1)) - (target * z).sum(axis=1)
+
+
+def _cross_entropy_gradient(z: NDArray, target: NDArray) -> NDArray:
+    p = z.reshape(len(z), -1, target.shape[1])
+    p = np.exp(p - p.max(axis=2, keepdims=True))
+    p /= p.sum(axis=2, keepdims=True)
+    p -= target[:, None]
+    return p.reshape(z.shape)
+
+
+def _cross_entropy_hessian(gradient: NDArray, target: NDArray, v: NDArray) -> NDArray:
+    p = gradient + target
+    pv = p * v
+    return pv - p * pv.sum(axis=1, keepdims=True)
+
+
+#: Binary cross-entropy of one output. The target is the class, 0 or 1, minus 1/2.
+LOGISTIC = Loss(_logistic, _logistic_gradient, _logistic_hessian)
+#: Cross-entropy of K outputs. The target is the unit vector of the class.
+SOFTMAX = Loss(_cross_entropy, _cross_entropy_gradient, _cross_entropy_hessian)
+#: Squared error, summed over the outputs.
+SQUARED = Loss(
+    lambda z, target: np.square(z - target).sum(axis=1),
+    lambda z, target: 2.0 * (z - target),
+    lambda gradient, target, v: 2.0 * v,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Risk:
+    """Mean loss over the samples of one environment, a function of the weights."""
+
+    X: NDArray  # (n, p), last column ones; column-major: faster to multiply when p is small
+    target: NDArray  # (n, C)
+    weight: NDArray | float  # (n, 1) adding up to one, or 1/n
+    loss: Loss
+
+    @classmethod
+    def of_samples(
+        cls, X: NDArray, target: NDArray, weight: NDArray | float, loss: Loss, dtype: DTypeLike
+    ) -> Risk:
+        """The risk of features (n, d) without the column of ones, in the given precision."""
+        homogeneous = np.ones((len(X), X.shape[1] + 1), dtype, order="F")
+        homogeneous[:, :-1] = X
+        if loss is SQUARED:
+            # The squared error depends on second moments only, so the R of a QR decomposition,
+            # which has as many rows as columns, can stand for the samples.
+            R: NDArray = np.linalg.qr(np.hstack([homogeneous, target]) * np.sqrt(weight)).R
+            p = homogeneous.shape[1]
+            return cls(R[:, :p], R[:, p:], 1.0, loss)
+        return cls(homogeneous, target.astype(dtype), weight, loss)
+
+    def at(self, W: NDArray) -> Point:
+        """The risk at weights W (p, C)."""
+        return Point(self, W)
+
+
+class Point:
+    """A `Risk` at some weights: the quantities that the terms of an objective are made of."""
+
+    def __init__(self, of: Risk, W: NDArray) -> None:
+        self.of = of
+        self.z = of.X @ W
+        self.ones = of.X[:, -1:]  # not all one if the rows stand for samples; see `Risk.of_samples`
+        self.gradient = of.loss.gradient(self.z, of.target)  # output gradient of the risk
+
+    def backward(self, output_gradient: NDArray) -> NDArray:
+        """Gradient (p, C) with respect to the weights."""
+        if isinstance(self.of.weight, float):  # cheaper after the product
+            return self.of.X.T @ output_gradient * self.of.weight
+        return self.of.X.T @ (self.of.weight * output_gradient)
+
+    def hessian(self, U: NDArray) -> NDArray:
+        """Output gradient of the derivative of the risk in the direction U (p, C)."""
+        return self.of.loss.hessian(self.gradient, self.of.target, self.of.X @ U)
+
+    @cached_property
+    def risk(self) -> float:
+        """The mean loss."""
+        return float((self.of.weight * self.of.loss.value(self.z, self.of.target)[:, None]).sum())
+
+    @cached_property
+    def dummy(self) -> tuple[NDArray, NDArray]:
+        """Derivatives of the risk of ``a z + b`` with respect to a and b, at a = 1, b = 0."""
+        found = (self.of.weight * self.z * self.gradient).sum(axis=0), self._mean(self.gradient)
+        if self.of.loss is SOFTMAX:
+            return found[0].sum(), found[1].sum()
+        return found  # of each of the models side by side
+
+    def dummy_gradient(self, a: NDArray, b: NDArray) -> NDArray:
+        """Output gradient of a times the first of these derivatives plus b times the second."""
+        line = self.z * a + self.ones * b
+        return self.of.loss.hessian(self.gradient, self.of.target, line) + self.gradient * a
+
+    @property
+    def mean(self) -> NDArray:
+        """Mean output (C,)."""
+        return self._mean(self.z)
+
+    def spread(self, centre: NDArray) -> float:
+        """Mean squared distance of the outputs from a centre (C,), averaged over the outputs."""
+        away = self.z - self.ones * centre
+        return float(np.vdot(self.of.weight * away, away)) / away.shape[1]
+
+    def spread_gradient(self, centre: NDArray) -> NDArray:
+        """Output gradient of `spread` with the centre held fixed."""
+        return (self.z - self.ones * centre) * (2.0 / self.z.shape[1])
+
+    def _mean(self, v: NDArray) -> NDArray:
+        """Weighted mean of v (n, C) over samples."""
+        return self.ones[:, 0] @ (self.of.weight * v)
+
+
+def environment_risks(
+    X: NDArray,
+    target: NDArray,
+    codes: NDArray[np.intp],
+    weight: NDArray | None,
+    loss: Loss,
+    dtype: DTypeLike = np.float64,
+) -> tuple[list[Risk], NDArray[np.float64]]:
+    """The risk in each environment 0 .. E-1, and its share of the samples' weight."""
+    risks = []
+    shares = np.bincount(codes, weight).astype(np.float64)
+    for e, share in enumerate(shares):
+        rows = np.flatnonzero(codes == e)
+        w = 1.0 / len(rows) if weight is None else (weight[rows, None] / share).astype(dtype)
+        risks.append(Risk.of_samples(X[rows], target[rows], w, loss, dtype))
+    return risks, shares / shares.sum()
+
 
 Points = Sequence[Point]
 

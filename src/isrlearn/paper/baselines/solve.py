@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isrlearn.core import whitening
 from isrlearn.engine import cell_moments
-from isrlearn.paper.baselines.objectives import Objective
-from isrlearn.paper.baselines.risks import SQUARED, Loss, Risk, environment_risks
+from isrlearn.paper.baselines.objectives import SQUARED, Loss, Objective, Risk, environment_risks
 
 Shares = NDArray[np.float64]
 Gradient = Callable[[NDArray], NDArray]

@@ -41,7 +41,7 @@ def _mc_cmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> Trai
     """Features of a network that predicts digits."""
     splits = load_mc_cmnist(n_samples=options["n_samples"], random_state=seed)
     splits, objective = as_oracle(splits, trained_with)
-    epochs, size = options["epochs"], options["batch_size"]
+    epochs = options["epochs"]
     settings = {"epochs": epochs, "lr": options["lr"], **_MC_CMNIST_OBJECTIVES[objective]}
     if options["network"] == "published":
         model = batch_normalised(10, seed)
@@ -49,9 +49,8 @@ def _mc_cmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> Trai
     else:
         model = convolutional(10, seed)
         settings |= {"optimizer": "adam", "decay_every": max(1, round(0.6 * epochs))}
-    return trained_features(
-        splits, model, objective, seed=seed, batch_size=size, validate=False, settings=settings
-    )
+    how: dict[str, Any] = {"seed": seed, "batch_size": options["batch_size"], "validate": False}
+    return trained_features(splits, model, objective, settings, **how)
 
 
 MC_CMNIST = Experiment(
@@ -69,24 +68,7 @@ MC_CMNIST = Experiment(
     full={"n_samples": None, "network": "published", "epochs": 14, "lr": 0.1, "batch_size": 256},
     n_seeds=5,
     first_seed=1,
-    notes=(
-        "A network with three convolutional layers and 128 features is trained, by default by Adam "
-        "with a step size of 0.002, divided by ten after 60 % of the epochs. Environments are the "
-        "colours, for ISR and for IRM. New heads are logistic regressions on 100 principal "
-        "components in which every group of training samples has the same weight. Each chooses "
-        "its C among 0.001, 0.01, 0.1 and 1 on the validation samples, groups weighted equally, "
-        "and ISR in the same way whether to remove 9, 20 or 40 dimensions.",
-        "*ISR, own head* refits nothing: the removal is folded into the network's own last layer. "
-        "*Head reweighted* is the logistic regression with nothing removed. DFR is trained on "
-        "the validation samples, where most groups have one or two rows: too few to choose its C, "
-        "which is 0.1.",
-        "With `--full` all images are used, and the network and its optimiser are those of the "
-        "code that the paper names: convolutions of 64, 128 and 128 channels with batch "
-        "normalisation, about 2,000 batches of 256 images, momentum 0.9, a step size of 0.1 that "
-        "is divided by ten every four epochs.",
-        "The network and the number of images without `--full` were chosen by test scores of seed "
-        "0 (ERM, IRM), which is therefore left out.",
-    ),
+    notes="mc-cmnist",
 )
 
 _RCFMNIST_RULE = Rule(
@@ -110,10 +92,9 @@ def _rcfmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> Train
     splits, objective = as_oracle(load_rcfmnist(**sizes, random_state=seed), trained_with)
     settings = {name: options[name] for name in ("epochs", "lr")}
     settings |= {"optimizer": "adam", "select": "average", **_RCFMNIST_OBJECTIVES[objective]}
-    model, size = convolutional(1, seed), 128 if objective == "irm" else 64
-    return trained_features(
-        splits, model, objective, regression=True, seed=seed, batch_size=size, settings=settings
-    )
+    how: dict[str, Any] = {"seed": seed, "regression": True}
+    how["batch_size"] = 128 if objective == "irm" else 64
+    return trained_features(splits, convolutional(1, seed), objective, settings, **how)
 
 
 RCFMNIST = Experiment(
@@ -130,19 +111,7 @@ RCFMNIST = Experiment(
     options={"n_train": 10_000, "n_validation": 3_000, "n_test": 5_000, "epochs": 10, "lr": 1e-3},
     full={"n_train": 40_000, "n_validation": 10_000, "n_test": 10_000, "epochs": 30},
     n_seeds=3,
-    notes=(
-        "A network with three convolutional layers and 128 features (the paper fine-tunes a "
-        "pretrained ResNet-18) is trained by Adam; the epoch with the best validation RMSE is "
-        "used. Environments and groups are ten bins of an image's mean red value. Heads are "
-        "fitted on 100 principal components. The number of dimensions that ISR removes (0 to 9), "
-        "the fraction of them it keeps and its penalty are chosen on validation samples in which "
-        "every fifth of the angles in every bin has the same weight, as for the heads without ISR.",
-        "The 100 components, as in the authors' code, were chosen after a run on all 128 features. "
-        "On those, the validation score was slightly worse too, and in one of three IRM networks "
-        "features that hardly vary in training spoiled the heads, with ISR and without.",
-        "*Head refitted* is the same ridge regression with nothing removed. The *oracle* is "
-        "trained, and scored, on the test samples.",
-    ),
+    notes="rcfmnist",
 )
 
 _LAW_SCHOOL_RULE = Rule(
@@ -166,9 +135,8 @@ def _law_school(trained_with: str, seed: int, options: Mapping[str, Any]) -> Tra
     settings |= {"epochs": options["dro_epochs"] if dro else options["epochs"]}
     settings |= {"weight_decay": 1e-4, "step": 1e-3} if dro else {}
     model = perceptron(splits.train.X.shape[1], seed)
-    return trained_features(
-        splits, model, objective, regression=True, seed=seed, batch_size=64, settings=settings
-    )
+    how: dict[str, Any] = {"seed": seed, "batch_size": 64, "regression": True}
+    return trained_features(splits, model, objective, settings, **how)
 
 
 LAW_SCHOOL = Experiment(
@@ -185,18 +153,7 @@ LAW_SCHOOL = Experiment(
     options={"strength": 0.4, "epochs": 200, "dro_epochs": 500},
     full={},
     n_seeds=20,
-    notes=(
-        "A perceptron of three layers (30 features) predicts the undergraduate grade average; "
-        "it is trained by Adam for 200 epochs (500 for GroupDRO), and the epoch with the best "
-        "validation RMSE is used. ISR-Regression works as in the paper: from ten principal "
-        "components, the one spurious dimension that two environments show is removed entirely.",
-        "The strength of the skew, which the paper does not state, was chosen after a few seeds "
-        "at 0.2, 0.4 and 0.6; the gain of ISR grows with it.",
-        "The *oracle* is trained, and scored, on the test rows. "
-        "*Head refitted* is the same ridge regression with nothing removed. LEACE and "
-        "CorrelationRemover change the features before the same regression; the latter needs "
-        "the gender of every test row.",
-    ),
+    notes="law-school",
 )
 
 
@@ -222,15 +179,7 @@ PRETRAINED = Experiment(
     n_seeds=5,
     labels={"original": "Linear probing"},
     frozen=True,
-    notes=(
-        "The images are shirts and coats of Fashion-MNIST on patches of scikit-learn's two "
-        "photographs, in the proportions of Waterbirds (95 % of a training class on its own "
-        "photograph); the encoder is an EfficientNet-Lite0 trained on ImageNet, with 1,280 "
-        "features. All methods choose their settings "
-        "by the worst validation group; in the row *Reweighting* every head gives groups equal "
-        "weight, in the row *ERM* rows or classes. DFR is trained on the validation samples and is "
-        "the same in both rows.",
-    ),
+    notes="pretrained",
 )
 
 

@@ -69,84 +69,70 @@ def _packed(found: TrainedFeatures) -> bytes:
     return out.getvalue()
 
 
+@dataclass(frozen=True, eq=False)
 class Batches:
     """Batches ``(x, y, environment)`` of samples, shuffled by torch's global generator."""
 
-    def __init__(
-        self,
-        X: NDArray,
-        codes: tuple[NDArray, NDArray],
-        size: int,
-        shuffle: bool,
-        read: Reader | None = None,
-    ) -> None:
-        import torch
-
-        self._X, self._read, self._size, self._shuffle = X, read, size, shuffle
-        self._y, self._environments = (torch.from_numpy(np.ascontiguousarray(c)) for c in codes)
-
-    def __len__(self) -> int:
-        return -(-len(self._y) // self._size)
+    X: NDArray  # samples, or what `read` turns into a tensor
+    y: Any  # tensor of targets or of codes of classes
+    environments: Any  # tensor of codes
+    size: int
+    shuffle: bool
+    read: Reader | None
 
     def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
         import torch
 
-        n = len(self._y)
-        order = torch.randperm(n) if self._shuffle else torch.arange(n)
-        for rows in order.split(self._size):
-            x = self._X[rows.numpy()]
-            x = torch.from_numpy(x) if self._read is None else self._read(x)
-            yield x, self._y[rows], self._environments[rows]
+        n = len(self.y)
+        order = torch.randperm(n) if self.shuffle else torch.arange(n)
+        for rows in order.split(self.size):
+            x = self.X[rows.numpy()]
+            x = torch.from_numpy(x) if self.read is None else self.read(x)
+            yield x, self.y[rows], self.environments[rows]
 
 
 def trained_features(
     splits: Splits,
     model: Any,
     objective: str,
+    settings: Mapping[str, Any],
     *,
-    regression: bool = False,
     seed: int,
-    batch_size: int = 128,
+    batch_size: int,
+    regression: bool = False,
     read: Reader | None = None,
     layer: str = "fc",
     validate: bool = True,
-    settings: Mapping[str, Any] | None = None,
 ) -> TrainedFeatures:
     """Features and head of a network trained on the training split with further settings."""
+    import torch
+
     from isrlearn.paper.training import train
     from isrlearn.torch import extract_features
 
-    codes = _codes(splits.train, regression)
+    classes, names = np.unique(splits.train.y), np.unique(splits.train.environments)
+
+    def loader(data: EnvironmentData, size: int = 512, shuffle: bool = False) -> Batches:
+        y = data.y.astype(np.float32) if regression else np.searchsorted(classes, data.y)
+        e = np.searchsorted(names, data.environments)
+        return Batches(data.X, torch.from_numpy(y), torch.from_numpy(e), size, shuffle, read)
+
     parts = (splits.train, splits.validation, splits.test)
-    loaders = [Batches(part.X, codes(part), 512, False, read) for part in parts]
     with one_thread():
         result = train(
             model,
-            Batches(splits.train.X, codes(splits.train), batch_size, True, read),
+            loader(splits.train, batch_size, shuffle=True),
             objective=objective,
-            validation=loaders[1] if validate else None,
+            validation=loader(splits.validation) if validate else None,
             task="regression" if regression else "classification",
             random_state=seed,
-            **(settings or {}),
+            **settings,
         )
-        found = [extract_features(result.model, loader, layer).X for loader in loaders]
+        found = [extract_features(result.model, loader(part), layer).X for part in parts]
     last = result.model.get_submodule(layer)
     head = last.weight.detach().numpy(), last.bias.detach().numpy()
     named = (replace(part, X=X, truth=None) for part, X in zip(parts, found, strict=True))
     return TrainedFeatures(Splits(*named), head)
-
-
-def _codes(
-    train: EnvironmentData, regression: bool
-) -> Callable[[EnvironmentData], tuple[NDArray, NDArray]]:
-    """Function from samples to codes of labels and environments, those of the training split."""
-    classes, names = np.unique(train.y), np.unique(train.environments)
-
-    def codes(data: EnvironmentData) -> tuple[NDArray, NDArray]:
-        y = data.y.astype(np.float32) if regression else np.searchsorted(classes, data.y)
-        return y, np.searchsorted(names, data.environments)
-
-    return codes
 
 
 @contextmanager

@@ -72,16 +72,8 @@ def _from(name: str) -> Callable[[str, int, Mapping[str, Any]], TrainedFeatures]
         settings = {"epochs": options["epochs"], **source.settings}
         if options["lr"] is not None:
             settings["lr"] = options["lr"]
-        return trained_features(
-            splits,
-            model,
-            trained_with,
-            seed=seed,
-            batch_size=options["batch_size"],
-            read=read,
-            layer=layer,
-            settings=settings,
-        )
+        how = {"seed": seed, "batch_size": options["batch_size"], "read": read, "layer": layer}
+        return trained_features(splits, model, trained_with, settings, **how)
 
     return features
 
@@ -114,11 +106,7 @@ def _experiment(name: str, title: str, **options: Any) -> Experiment:
         options=defaults,
         full=full,
         n_seeds=10,
-        notes=(
-            "With a file of features the head is a linear probe, weighted by group in the row "
-            "*Reweighting*; otherwise it is the trained network's. Settings are chosen by the "
-            "worst validation group.",
-        ),
+        notes="folders",
     )
 
 
@@ -141,5 +129,5 @@ CLIP = Experiment(
     n_seeds=1,
     labels={"original": "Linear Probing"},
     frozen=True,
-    notes=("Heads on the features of an encoder that is not trained further.",),
+    notes="clip",
 )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn import ISRClassifierCV, ISRRegressorCV
-from isrlearn.core.labels import encode
+from isrlearn.core.labels import Cells, encode
 from isrlearn.datasets import EnvironmentData, Splits
 from isrlearn.estimators import DFRClassifier
 from isrlearn.io.errors import optional
@@ -70,11 +70,8 @@ def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
 
 def comparable(data: EnvironmentData, least: int) -> NDArray:
     """Environments, None where some class has fewer rows than `least`, which cannot be compared."""
-    (classes, k), (names, e) = encode(data.y), encode(data.environments)
-    count = np.zeros((len(classes), len(names)))
-    np.add.at(count, (k, e), 1)
-    environments = data.environments.astype(object)
-    environments[count.min(axis=0)[e] < least] = None
+    cells, environments = Cells.of(data.y, data.environments), data.environments.astype(object)
+    environments[cells.count().min(axis=0)[cells.e] < least] = None
     return environments
 
 

@@ -6,6 +6,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,23 @@ _CLIP = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711
 Encoder = Callable[[NDArray], NDArray[np.float32]]
 
 
-def convolutional(n_outputs: int, seed: int, *, side: int = 28) -> Any:
+def _seeded(build: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
+    """A network of body and head, ``fc``, built with a seed; the generator is not changed."""
+
+    @wraps(build)
+    def network(size: int, seed: int, **options: int) -> Any:
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            body, head = build(size, **options)
+            return torch.nn.Sequential(OrderedDict(body=body, fc=head))
+
+    return network
+
+
+@_seeded
+def convolutional(n_outputs: int, side: int = 28) -> tuple[Any, Any]:
     """Three convolutions of images (3, side, side), and a linear layer ``fc`` on 128 features."""
     from torch import nn
 
@@ -32,44 +49,35 @@ def convolutional(n_outputs: int, seed: int, *, side: int = 28) -> Any:
         return [layer, nn.ReLU(), nn.GroupNorm(8, n_out)]
 
     left = -(-side // 8)  # pixels after three strides of 2
-
-    def build() -> Any:
-        body = nn.Sequential(
-            *(*block(3, 16), *block(16, 32), *block(32, 64), nn.Flatten()),
-            *(nn.Linear(64 * left**2, 128), nn.ReLU()),
-        )
-        return _named(body, nn.Linear(128, n_outputs))
-
-    return _seeded(build, seed)
+    blocks = (*block(3, 16), *block(16, 32), *block(32, 64), nn.Flatten())
+    body = nn.Sequential(*blocks, nn.Linear(64 * left**2, 128), nn.ReLU())
+    return body, nn.Linear(128, n_outputs)
 
 
-def batch_normalised(n_outputs: int, seed: int) -> Any:
+@_seeded
+def batch_normalised(n_outputs: int) -> tuple[Any, Any]:
     """The network of the paper's MC-CMNIST: three convolutions, ``fc`` on their 128 means."""
     from torch import nn
 
     def block(n_in: int, n_out: int, stride: int) -> list[Any]:
         return [nn.Conv2d(n_in, n_out, 3, stride, padding=1), nn.ReLU(), nn.BatchNorm2d(n_out)]
 
-    def build() -> Any:
-        blocks = (*block(3, 64, 1), *block(64, 128, 2), *block(128, 128, 1))
-        body = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        return _named(body, nn.Linear(128, n_outputs))
-
-    return _seeded(build, seed)
+    blocks = (*block(3, 64, 1), *block(64, 128, 2), *block(128, 128, 1))
+    body = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return body, nn.Linear(128, n_outputs)
 
 
-def perceptron(n_inputs: int, seed: int) -> Any:
+@_seeded
+def perceptron(n_inputs: int) -> tuple[Any, Any]:
     """Three linear layers with one output, the last one, ``fc``, on 30 features."""
     from torch import nn
 
-    def build() -> Any:
-        body = nn.Sequential(nn.Linear(n_inputs, 64), nn.ReLU(), nn.Linear(64, 30), nn.ReLU())
-        return _named(body, nn.Linear(30, 1))
-
-    return _seeded(build, seed)
+    body = nn.Sequential(nn.Linear(n_inputs, 64), nn.ReLU(), nn.Linear(64, 30), nn.ReLU())
+    return body, nn.Linear(30, 1)
 
 
-def word_average(n_outputs: int, seed: int, n_words: int = 30_522) -> Any:
+@_seeded
+def word_average(n_outputs: int, n_words: int = 30_522) -> tuple[Any, Any]:
     """The mean of word vectors, a hidden layer, ``fc``; inputs are those of BERT (n, length, 3)."""
     import torch
     from torch import nn
@@ -85,23 +93,7 @@ def word_average(n_outputs: int, seed: int, n_words: int = 30_522) -> Any:
             mean = (self.words(x[:, :, 0]) * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
             return torch.relu(self.hidden(mean))
 
-    return _seeded(lambda: _named(Average(), nn.Linear(64, n_outputs)), seed)
-
-
-def _named(body: Any, head: Any) -> Any:
-    """Body and head in sequence; the head is called ``fc``."""
-    from torch import nn
-
-    return nn.Sequential(OrderedDict(body=body, fc=head))
-
-
-def _seeded(build: Callable[[], Any], seed: int) -> Any:
-    """The network built with a seed; the global generator is not changed."""
-    import torch
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return build()
+    return Average(), nn.Linear(64, n_outputs)
 
 
 def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, Any, str]:
@@ -112,7 +104,7 @@ def network_for(name: str, splits: Splits, seed: int, side: int) -> tuple[Any, A
     if name == "small":
         if splits.train.X.ndim == 3:
             words = int(max(part.X[:, :, 0].max() for part in (splits.train, splits.test))) + 1
-            return word_average(n_classes, seed, max(words, 30_522)), None, "fc"
+            return word_average(n_classes, seed, n_words=max(words, 30_522)), None, "fc"
         model = convolutional(n_classes, seed, side=side)
         return model, lambda paths: read_images(paths, side), "fc"
     if name == "bert":

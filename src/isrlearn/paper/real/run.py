@@ -9,11 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isrlearn.metrics import group_report
 from isrlearn.paper.evaluate import fitted
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.real.experiments import REAL
-from isrlearn.paper.real.features import TrainedFeatures, cached_features
+from isrlearn.paper.real.features import cached_features
 from isrlearn.paper.real.folders import HEADS
 from isrlearn.paper.real.methods import METHODS
 from isrlearn.paper.real.tables import (
@@ -23,11 +22,12 @@ from isrlearn.paper.real.tables import (
     Experiment,
     cell_scores,
     score_tables,
+    scored,
 )
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import recorded
+from isrlearn.paper.runner import each_fit, grouped, recorded
 from isrlearn.paper.summary import csv_of_scores
-from isrlearn.paper.tables import Table, csv_of, markdown, result_dict, write_files
+from isrlearn.paper.tables import Table, csv_of, markdown, notes, result_dict, write_files
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def run_real(
     command: str = "",
 ) -> RealResult:
     """Result of a plan; cells recorded in `out` and features in `cache` are not made again."""
-    cache = Path(out) / "features" if cache is None else Path(cache)
-    records, work = RecordFile(out, plan.experiment, command), partial(_evaluated, cache)
+    folder = Path(out) / "features" if cache is None else Path(cache)
+    records, work = RecordFile(out, plan.experiment, command), partial(_evaluated, folder)
     how: dict[str, Any] = {"group": lambda key: (key.seed, key.optimizer), "n_jobs": n_jobs}
     return RealResult(plan, *recorded(records, plan.keys(), work, label=plan.experiment, **how))
 
@@ -143,18 +143,17 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
     over = f"Mean ± standard deviation over {n} {run}s" if n > 1 else f"One {run}, so no spread"
     settled = {**result.plan.settled, "features": " ".join(files) or None}
     settings = ", ".join(f"{k} = {v}" for k, v in settled.items() if v is not None)
-    notes = [
+    paragraphs = [
         f"{over}; {'*paper* is the number in the paper; ' if experiment.table else ''}"
         f"*better by* is the mean difference from the first column, computed {run} by {run}"
         f"{', with its standard error' * (n > 1)}.",
-        *experiment.notes,
-        f"Run with {settings}." if settings else "",
+        *notes(experiment.notes),
+        *([f"Run with {settings}."] if settings else []),
     ]
-    notes = [note for note in notes if note]
     labels = experiment.trained_with
     cells = [replace(cell, trained_with=labels[cell.trained_with]) for cell in result.cells]
     contents = {
-        "table.md": markdown(experiment.title, notes, result.tables(), command=command),
+        "table.md": markdown(experiment.title, paragraphs, result.tables(), command=command),
         "summary.csv": csv_of(CellScore, cells),
         "results.csv": csv_of_scores(result.records, ("score",)),
         "result.json": json.dumps(result.to_dict(), indent=1),
@@ -162,46 +161,24 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
     return write_files(out, contents)
 
 
-def _evaluated(cache: Path, cells: list[CellKey]) -> Iterator[Record | Failure]:
+def _evaluated(folder: Path, cells: list[CellKey]) -> Iterator[Record | Failure]:
     """Outcomes of all methods on one network, which is trained unless its features are cached."""
     first = cells[0]
     experiment = REAL[first.dataset]
     options = {name: value for name, value in first.options.items() if name != "score"}
-    methods: dict[str, list[CellKey]] = {}
-    for key in cells:
-        methods.setdefault(key.method, []).append(key)
-    try:
-        found = cached_features(
-            lambda: experiment.features(first.optimizer, first.seed, options),
-            cache,
-            f"{first.dataset}-{'encoder' if experiment.frozen else first.optimizer}-{first.seed}",
-            options,
-        )
-    except Exception as error:
-        yield from (Failure.of(key, error) for key in cells)
-        return
-    for name, keys in methods.items():
-        try:
-            yield from _scored(experiment, found, name, keys)
-        except Exception as error:
-            yield from (Failure.of(key, error) for key in keys)
+    name = f"{first.dataset}-{'encoder' if experiment.frozen else first.optimizer}-{first.seed}"
+    make = partial(experiment.features, first.optimizer, first.seed, options)
 
+    def on_network(cells: list[CellKey]) -> Iterator[Record | Failure]:
+        found = cached_features(make, folder, name, options)
+        rule = experiment.rule(first.optimizer, first.options)
 
-def _scored(
-    experiment: Experiment, found: TrainedFeatures, name: str, keys: list[CellKey]
-) -> list[Record]:
-    """Records of one method, fitted once for all its scores."""
-    rule = experiment.rule(keys[0].optimizer, keys[0].options)
-    model, seconds, notes = fitted(METHODS[name].fit, found, rule, keys[0].seed)
-    metric = SCORES[experiment.scores[0]].kind
-    test, validation = (
-        group_report(data.y, model.predict(data), environments=data.environments, metric=metric)
-        for data in (found.splits.test, found.splits.validation)
-    )
-    out = []
-    for key in keys:
-        score = SCORES[key.options["score"]]
-        errors = [score.error(group.value) for group in test.groups]
-        value, held_out = (score.error(score.of(report)) for report in (test, validation))
-        out.append(Record(key, value, held_out, errors, seconds, notes, chosen=model.chosen))
-    return out
+        def on_features(keys: list[CellKey]) -> list[Record]:
+            fit = METHODS[keys[0].method].fit
+            model, seconds, warned = fitted(fit, found, rule, first.seed)
+            how = model.chosen, seconds, warned
+            return scored(keys, SCORES, found.splits, model.predict, *how)
+
+        return each_fit(grouped(cells, lambda key: key.method).values(), on_features)
+
+    return each_fit([cells], on_network)

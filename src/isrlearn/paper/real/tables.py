@@ -15,10 +15,11 @@ from importlib.resources import files
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from isrlearn.metrics import GroupReport
+from isrlearn.datasets import EnvironmentData, Splits
+from isrlearn.metrics import GroupReport, group_report
 from isrlearn.paper.real.features import TrainedFeatures
 from isrlearn.paper.real.methods import METHODS, Rule
-from isrlearn.paper.records import Record
+from isrlearn.paper.records import CellKey, Record
 from isrlearn.paper.summary import mean_interval
 from isrlearn.paper.tables import Table, plus_minus
 
@@ -42,8 +43,8 @@ class Experiment:
     options: Mapping[str, Any]  # everything that determines a run, with defaults
     full: Mapping[str, Any]  # changes for the paper's sizes
     n_seeds: int
+    notes: str  # name in data/notes.toml
     first_seed: int = 0  # later if earlier ones were used to set up the experiment
-    notes: tuple[str, ...] = ()  # for readers of the table
     labels: Mapping[str, str] = field(default_factory=dict)  # of methods, where not the usual ones
     frozen: bool = False  # features do not depend on the objective, which is that of the heads
 
@@ -54,26 +55,14 @@ class TableScore:
 
     label: str
     of: Callable[[GroupReport], float]
-    kind: str  # "accuracy", "rmse" or "r2"
-
-    @property
-    def factor(self) -> float:
-        """Factor by which a score is multiplied for printing."""
-        return 100.0 if self.kind == "accuracy" else 1.0
-
-    @property
-    def decimals(self) -> int:
-        """Number of decimals printed."""
-        return 1 if self.kind == "accuracy" else 3
-
-    @property
-    def sign(self) -> int:
-        """1 if larger is better, else -1."""
-        return -1 if self.kind == "rmse" else 1
+    kind: str = "accuracy"
+    factor: float = 100.0  # by which it is multiplied for printing
+    decimals: int = 1
+    sign: int = 1  # 1 if larger is better, else -1
 
     def error(self, score: float) -> float:
         """The score as an error, as records hold it, and from that the score again."""
-        return score if self.kind == "rmse" else 1 - score
+        return score if self.sign < 0 else 1 - score
 
 
 _average, _worst = attrgetter("average"), attrgetter("worst")
@@ -83,17 +72,39 @@ def _worst_10(report: GroupReport) -> float:
     return report.worst_k(min(10, len(report.groups)))
 
 
+def scored(
+    keys: list[CellKey],
+    scores: Mapping[str, TableScore],
+    splits: Splits,
+    predict: Callable[[EnvironmentData], Any],
+    chosen: Mapping[str, Any],
+    seconds: float,
+    notes: list[str],
+) -> list[Record]:
+    """Records of the scores of one fit; its settings, seconds and warnings are the same."""
+    metric = scores[keys[0].options["score"]].kind
+    test, validation = (
+        group_report(data.y, predict(data), environments=data.environments, metric=metric)
+        for data in (splits.test, splits.validation)
+    )
+    out = []
+    for key in keys:
+        score = scores[key.options["score"]]
+        errors = [score.error(group.value) for group in test.groups]
+        value, held_out = (score.error(score.of(report)) for report in (test, validation))
+        out.append(Record(key, value, held_out, errors, seconds, notes, chosen=chosen))
+    return out
+
+
 #: Scores by the names they have in the paper's tables.
 SCORES: Mapping[str, TableScore] = {
-    "average_accuracy": TableScore("Average accuracy (%)", _average, "accuracy"),
-    "worst_group_accuracy": TableScore("Worst-group accuracy (%)", _worst, "accuracy"),
-    "worst_10_group_accuracy": TableScore(
-        "Accuracy of the worst 10 groups (%)", _worst_10, "accuracy"
-    ),
-    "average_rmse": TableScore("Average RMSE", _average, "rmse"),
-    "worst_group_rmse": TableScore("Worst-group RMSE", _worst, "rmse"),
-    "average_r2": TableScore("Average R²", _average, "r2"),
-    "worst_group_r2": TableScore("Worst-group R²", _worst, "r2"),
+    "average_accuracy": TableScore("Average accuracy (%)", _average),
+    "worst_group_accuracy": TableScore("Worst-group accuracy (%)", _worst),
+    "worst_10_group_accuracy": TableScore("Accuracy of the worst 10 groups (%)", _worst_10),
+    "average_rmse": TableScore("Average RMSE", _average, "rmse", 1.0, 3, -1),
+    "worst_group_rmse": TableScore("Worst-group RMSE", _worst, "rmse", 1.0, 3, -1),
+    "average_r2": TableScore("Average R²", _average, "r2", 1.0, 3),
+    "worst_group_r2": TableScore("Worst-group R²", _worst, "r2", 1.0, 3),
 }
 
 

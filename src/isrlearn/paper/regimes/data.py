@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from isrlearn.core.labels import Cells
 from isrlearn.datasets import EnvironmentData, Splits, load_digits_on_paper, make_waterbirds_like
 from isrlearn.paper.datasets import load_fashion_on_photos, load_mc_cmnist
-from isrlearn.paper.datasets.coloured import COLOURS
+from isrlearn.paper.datasets.images import COLOURS
 from isrlearn.paper.datasets.tables import TABLES, load_table
 from isrlearn.paper.rivals import known_or_inferred
 

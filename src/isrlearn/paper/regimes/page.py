@@ -13,53 +13,12 @@ from isrlearn.paper.figures import drawn
 from isrlearn.paper.records import CellKey, Failure
 from isrlearn.paper.regimes.data import DATASETS, REGIMES
 from isrlearn.paper.regimes.scores import METHODS, RegimesPlan, Score, run_regimes
-from isrlearn.paper.tables import Table, markdown, write_files
+from isrlearn.paper.tables import Table, markdown, notes, write_files
 
 #: Points behind the best from which a method counts as clearly behind.
 _BEHIND = 0.03
-_NOTE = (
-    "Accuracy of the worst group (a class in an environment) of test rows, in which all groups "
-    "occur; in *reversed* the average accuracy; in *unseen* the accuracy of the worst class in an "
-    "environment that was left out, mean over at most three of them. Mean over {n} seeds ± "
-    "standard error. **Best**; an asterisk marks what is within one standard error of the best. "
-    "Every method trains on the same rows, at most 2,000. The tuned rivals choose settings by one "
-    "rule: the worst group out of three folds, groups with a known environment and the rows of a "
-    "class without, each shrunk by five rows to the accuracy of its class; C from 0.001 to 1 on "
-    "standardised features. `ISRClassifier()` has its defaults, `ISRClassifierCV()` its own search "
-    "with five folds, and DFR, as published with ten subsamples, its own half split. Unknown "
-    "environments are inferred for DFR, CRM, anchor regression, DARE and CorrelationRemover; the "
-    "others use such rows for the head only. "
-    "CorrelationRemover and *ISRClassifier(), told* are told the environment of every test row, "
-    "and do not compete."
-)
-_DATA = (
-    "Environments: sex (adult), race (compas, employment-ma), source (movie-reviews, components "
-    "of TF-IDF), batch (bladderbatch: 33 rows to train on, groups of one to six to test on), "
-    "person (watch, seven exercises), gender (law-school), paper (digits-on-paper), background "
-    "(waterbirds-like, garments-on-photos), colour (mc-cmnist, digits 0 to 2). Tables are split "
-    "at random inside each group, 60 to 40; the others come with their test rows. Images are 100 "
-    "principal components of averaged pixels. Imputation, one-hot columns and TF-IDF components "
-    "are made from all rows of a table, without labels, before the split; windows of one "
-    "recording of watch fall on both sides of it. Cells with one seed have no standard error: "
-    "there only the best itself counts as best or near, and the counts say little before five "
-    "seeds."
-)
-
-
-#: The one call, and what may explain where it is behind.
+#: The one call.
 _ONE_CALL = "ISRClassifierCV()"
-_WHY = (
-    "Likely reasons why `ISRClassifierCV()` is behind in some cells, none of them tested on its "
-    "own: it finds what shifts by means, and its scores are linear. CRM also weighs, row by row, "
-    "which environment a row looks like. In *movie-reviews* the environments seem to differ in "
-    "scale (full texts and snippets), and methods that whiten each environment, or remove every "
-    "difference of environments, do better when a group is missing. In *watch* classes may shift "
-    "in different ways with the person, so that a removal takes signal. With 5 to 50 rows in the "
-    "small groups, averages over balanced subsamples may use these rows more fully, and the "
-    "search, which has few rows to choose by, keeps its reference. Groups of one to six test rows "
-    "(*bladderbatch*) decide by single rows. Thirteen competitors are compared, and the best of "
-    "thirteen noisy scores is ahead of any one method more often than it would be on new data."
-)
 
 
 @dataclass(frozen=True)
@@ -239,11 +198,12 @@ def write_regimes(
     """Paths of the files written: table.md, figure.png, figure.svg."""
     counts = [cell.n_seeds for cell in result.cells] or [0]
     n_seeds, shown = max(counts), " to ".join(map(str, sorted({min(counts), max(counts)})))
-    notes = [_NOTE.format(n=shown), _DATA, _WHY]
+    measured, *others = notes("regimes")
+    paragraphs = [measured.format(n=shown), *others]
     if figures:
-        notes.append("![Points behind the best method in every regime](figure.svg)")
+        paragraphs.append("![Points behind the best method in every regime](figure.svg)")
     # The page shows all that is recorded, not only what this command computed.
     command = f"isr bench regimes --seeds {n_seeds}" if command else ""
-    text = markdown("Regimes", notes, result.tables(), command=command)
+    text = markdown("Regimes", paragraphs, result.tables(), command=command)
     contents: dict[str, str | bytes] = {"table.md": text}
     return write_files(out, contents | (_figure(result.cells) if figures else {}))
