@@ -15,6 +15,7 @@ import pytest
 
 import isrlearn
 from isrlearn.cli.app import run
+from isrlearn.cli.bench import numbers
 from isrlearn.paper import METHODS, read_records
 
 SMALL = ["--seeds", "2", "--environments", "2,4", "--samples", "300", "--trials", "2"]
@@ -107,6 +108,17 @@ def test_a_mistake_is_exit_code_2_and_says_what_it_is(tmp_path, capsys, argument
     assert "Traceback" not in shown.err
     assert shown.out == ""
     assert not (tmp_path / "out").exists()
+
+
+def test_numbers_are_a_range_or_a_list():
+    found = [numbers(None, None, text) for text in ("2:5", "2,4,8", "3")]
+    assert found == [(2, 3, 4, 5), (2, 4, 8), (3,)]
+
+
+@pytest.mark.parametrize("text", ["", "a", "5:2", "2:3:4", "2,,3", "0:3", "-1"])
+def test_text_that_names_no_numbers_is_refused(text):
+    with pytest.raises(ValueError, match=r"2:10|from 1 to 10,000"):
+        numbers(None, None, text)
 
 
 def test_records_of_another_experiment_are_exit_code_2(tmp_path, capsys):

@@ -6,7 +6,7 @@ import pytest
 
 from isrlearn.paper.baselines import published_trials
 from isrlearn.paper.experiments import EXPERIMENTS, METHODS
-from isrlearn.paper.plan import Plan, numbers
+from isrlearn.paper.plan import Plan
 from isrlearn.paper.published import published_results
 from isrlearn.paper.records import Record
 
@@ -134,13 +134,3 @@ def test_a_plan_that_cannot_be_run_says_why(change, message):
     }
     with pytest.raises(ValueError, match=message):
         Plan(LINEAR, **fields)
-
-
-def test_numbers_are_a_range_or_a_list():
-    assert [numbers(text) for text in ("2:5", "2,4,8", "3")] == [(2, 3, 4, 5), (2, 4, 8), (3,)]
-
-
-@pytest.mark.parametrize("text", ["", "a", "5:2", "2:3:4", "2,,3", "0:3", "-1"])
-def test_text_that_names_no_numbers_is_refused(text):
-    with pytest.raises(ValueError, match=r"2:10|from 1 to 10,000"):
-        numbers(text)

@@ -18,11 +18,17 @@ from isrlearn.paper.rivals import (
 )
 
 ALL = [
-    getattr(module, name)()
+    kind()
     for module in (rivals, projections)
-    for name in module.__all__
-    if name[0].isupper()
+    for kind in vars(module).values()
+    if getattr(kind, "__module__", "") == module.__name__
+    and isinstance(kind, type)
+    and kind is not rivals.Rival
 ]
+
+
+def test_every_rival_is_tested():
+    assert len(ALL) == 8
 
 
 def _cells(count, seed=0, d=6):

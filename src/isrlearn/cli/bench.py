@@ -27,11 +27,18 @@ def _names(context: click.Context, parameter: click.Parameter, value: str | None
     return None if value is None else tuple(name.strip() for name in value.split(","))
 
 
-def _numbers(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
-    """Numbers of a range such as 2:10 or a list such as 2,4,8."""
-    from isrlearn.paper.plan import numbers
-
-    return numbers(value)
+def numbers(context: Any, parameter: Any, text: str) -> tuple[int, ...]:
+    """Integers of a range such as ``2:10``, ends included, or a list such as ``2,4,8``."""
+    try:
+        found = tuple(int(part) for part in text.split(":" if ":" in text else ","))
+        first, last = found if ":" in text else (min(found), max(found))
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is neither a range such as 2:10 nor a list such as 2,4,8"
+        ) from None
+    if not 1 <= first <= last <= 10_000:
+        raise ValueError(f"{text!r} must name integers from 1 to 10,000, the smaller end first")
+    return tuple(range(first, last + 1)) if ":" in text else found
 
 
 def _shares(context: click.Context, parameter: click.Parameter, value: str) -> Any:
@@ -56,7 +63,7 @@ SYNTHETIC = (
     _count("--seeds", 50, "Seeds of the data."),
     DATASETS,
     METHODS,
-    option("--environments", callback=_numbers, default="2:10", help="Range 2:10 or list 2,4,8."),
+    option("--environments", callback=numbers, default="2:10", help="Range 2:10 or list 2,4,8."),
     option(
         "--optimizer",
         type=Choice(["converged", "published"]),
@@ -224,8 +231,8 @@ def _shown(tables: Iterable[Any]) -> list[Any]:
 
 
 @bench.command()
-@option("--spurious", callback=_numbers, default="1:8", help="Spurious dimensions.")
-@option("--classes", callback=_numbers, default="2:7", help="Numbers of classes.")
+@option("--spurious", callback=numbers, default="1:8", help="Spurious dimensions.")
+@option("--classes", callback=numbers, default="2:7", help="Numbers of classes.")
 @option("--repeats", type=IntRange(1), default=20, help="Random models per number.")
 @option("--out", type=Output(folder=True), help="Folder to write to.")
 def theory(

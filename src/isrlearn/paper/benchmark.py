@@ -23,17 +23,6 @@ from isrlearn.progress import terminated_as_interrupted
 class Result:
     """The result of a run.
 
-    Parameters
-    ----------
-    plan : Plan
-        What was run.
-    records : list of Record
-        The cells of the result, in the order of the plan, without the trials that lost.
-    failures : list of Failure
-        Cells that raised an error.
-    compare : bool
-        Whether published results are shown beside ours.
-
     Examples
     --------
     >>> import tempfile
@@ -45,9 +34,9 @@ class Result:
     """
 
     plan: Plan
-    records: list[Record]
-    failures: list[Failure]
-    compare: bool = False
+    records: list[Record]  # cells in the order of the plan, without the trials that lost
+    failures: list[Failure]  # cells that raised an error
+    compare: bool = False  # whether published results are shown beside ours
 
     @property
     def summaries(self) -> list[Summary]:
@@ -80,20 +69,12 @@ class Result:
         if "oracle" not in self.plan.methods:
             return []
         labels = {name: label for name, label in self.labels.items() if name != "oracle"}
-        tables = []
-        for field, word in (("excess_mean", "mean"), ("excess_median", "median")):
-            titles = {
-                name: f"{title}: {word} excess over the oracle"
-                for name, title in self.titles.items()
-            }
-            tables += error_tables(
-                self.summaries,
-                titles,
-                labels,
-                value=field,
-                spread=None,
-                exponent=EXPERIMENTS[self.plan.experiment].log,
-            )
+        tables, log = [], EXPERIMENTS[self.plan.experiment].log
+        for word in ("mean", "median"):
+            title = f"{{}}: {word} excess over the oracle"
+            titles = {name: title.format(own) for name, own in self.titles.items()}
+            shown: dict[str, Any] = {"value": f"excess_{word}", "spread": None, "exponent": log}
+            tables += error_tables(self.summaries, titles, labels, **shown)
         return tables
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,12 +88,7 @@ class Result:
 
 
 def run(
-    plan: Plan,
-    out: Path | str,
-    *,
-    n_jobs: int = 1,
-    compare: bool = False,
-    command: str = "",
+    plan: Plan, out: Path | str, *, n_jobs: int = 1, compare: bool = False, command: str = ""
 ) -> Result:
     """Result of a plan; cells already recorded in `out` are not run again.
 

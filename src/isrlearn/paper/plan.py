@@ -146,20 +146,6 @@ class Plan:
         return CellKey(dataset, recorded, E, seed, optimizer, parameters, options)
 
 
-def numbers(text: str) -> tuple[int, ...]:
-    """Integers of a range such as ``2:10``, ends included, or a list such as ``2,4,8``."""
-    try:
-        found = tuple(int(part) for part in text.split(":" if ":" in text else ","))
-        first, last = found if ":" in text else (min(found), max(found))
-    except ValueError:
-        raise ValueError(
-            f"{text!r} is neither a range such as 2:10 nor a list such as 2,4,8"
-        ) from None
-    if not 1 <= first <= last <= 10_000:
-        raise ValueError(f"{text!r} must name integers from 1 to 10,000, the smaller end first")
-    return tuple(range(first, last + 1)) if ":" in text else found
-
-
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Raise for the first unknown name."""
     for name in names:

@@ -11,8 +11,6 @@ from scipy import linalg
 from isrlearn.core.labels import MISSING, Cells
 from isrlearn.paper.rivals import ROUNDING, Rival, logistic, one_hot, row_weights
 
-__all__ = ["DAREClassifier", "LEACEClassifier", "SPLINCEClassifier"]
-
 
 @dataclass(eq=False, repr=False)
 class LEACEClassifier(Rival):

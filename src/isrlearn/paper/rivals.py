@@ -19,15 +19,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from isrlearn import infer_environments
 from isrlearn.core.labels import MISSING, Cells, encode
 
-__all__ = [
-    "AnchorClassifier",
-    "CRMClassifier",
-    "EnvironmentMeansClassifier",
-    "SubsampledLogistic",
-    "WeightedLogistic",
-    "known_or_inferred",
-]
-
 #: Relative size below which a direction of a covariance holds rounding errors.
 ROUNDING = 1e-9
 

@@ -9,15 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core import (
-    Moments,
-    Subspace,
-    covariance_subspace,
-    mean_subspace,
-    multiclass_subspace,
-    principal_angles,
-    regression_subspace,
-)
+from isrlearn.core import METHODS, Moments, principal_angles
 from isrlearn.paper.tables import Table, csv_of, markdown, write_files
 
 ANGLE = 1e-8
@@ -41,17 +33,17 @@ class _Theorem:
     """One row of the paper's Table 1."""
 
     algorithm: str
-    subspace: Callable[..., Subspace]
+    method: str  # name in METHODS
     bound: Callable[[int, int], int]  # of d_s, k
     n_classes: int | None = None  # None: any
     mirrored: bool = False  # the binary model: spurious means +μ_e and −μ_e
 
 
 _THEOREMS = (
-    _Theorem("ISR-Mean", mean_subspace, lambda d_s, k: d_s + 1, 2, mirrored=True),
-    _Theorem("ISR-Cov", covariance_subspace, lambda d_s, k: 2, 2, mirrored=True),
-    _Theorem("ISR-Multiclass", multiclass_subspace, lambda d_s, k: -(-d_s // k) + 1),
-    _Theorem("ISR-Regression", regression_subspace, lambda d_s, k: d_s + 1, 1),
+    _Theorem("ISR-Mean", "mean", lambda d_s, k: d_s + 1, 2, mirrored=True),
+    _Theorem("ISR-Cov", "cov", lambda d_s, k: 2, 2, mirrored=True),
+    _Theorem("ISR-Multiclass", "multiclass", lambda d_s, k: -(-d_s // k) + 1),
+    _Theorem("ISR-Regression", "regression", lambda d_s, k: d_s + 1, 1),
 )
 
 
@@ -132,15 +124,14 @@ def write_complexity(
 
 def _smallest(theorem: _Theorem, d_s: int, k: int, variant: str, n_repeats: int) -> int | None:
     """The smallest number of environments at which every repetition succeeds."""
+    find = METHODS[theorem.method].find
     for E in range(2, theorem.bound(d_s, k) + 3):
         models = (
             _model(np.random.default_rng([0, i, d_s, k, E]), d_s, k, E, theorem.mirrored)
             for i in range(n_repeats)
         )
-        if all(
-            _angle(theorem.subspace(moments, d_s, variant=variant).basis, B) <= ANGLE
-            for moments, B in models
-        ):
+        angles = (_angle(find(moments, d_s, variant=variant).basis, B) for moments, B in models)
+        if all(angle <= ANGLE for angle in angles):
             return E
     return None
 

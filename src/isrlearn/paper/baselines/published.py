@@ -46,13 +46,6 @@ def _one_minus_power(u: float) -> float:
 class Range:
     """Values of a hyper-parameter: ``scale(u)`` with u uniform between ``low`` and ``high``.
 
-    Parameters
-    ----------
-    default : float
-        The value of the first trial.
-    scale : callable
-    low, high : float
-
     Examples
     --------
     >>> import numpy as np
@@ -62,7 +55,7 @@ class Range:
     True
     """
 
-    default: float
+    default: float  # the value of the first trial
     scale: Callable[[float], float]
     low: float
     high: float

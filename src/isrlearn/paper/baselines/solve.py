@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import linalg, optimize
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from isrlearn.core import whitening
 from isrlearn.engine import cell_moments
@@ -74,10 +75,7 @@ def initial_weights(
     With a seed they are those of PyTorch's linear layer after ``torch.manual_seed``: both take 24
     bits of a Mersenne Twister per weight. Published runs can be repeated without PyTorch.
     """
-    if isinstance(random_state, np.random.RandomState):
-        stream = random_state
-    else:
-        stream = np.random.RandomState(random_state)
+    stream = check_random_state(random_state)
     size = (n_features + 1) * n_outputs
     bits = stream.randint(0, 2**32, size=size, dtype=np.uint32) & np.uint32(2**24 - 1)
     bound = np.float32(1.0 / np.sqrt(n_features))

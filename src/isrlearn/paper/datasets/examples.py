@@ -101,29 +101,20 @@ class CowsCamelsTruth(LinearTruth):
 class Frame:
     """What all unit tests share: the random streams, the dimensions, the mixing."""
 
-    streams: Streams
+    random_state: RandomState
     n_environments: int
     n_invariant: int
     n_spurious: int
-    mixing: NDArray[np.float64]  # (d, d)
+    scramble: bool  # whether features are multiplied by a random orthogonal matrix
 
-    @classmethod
-    def of(
-        cls,
-        random_state: RandomState,
-        n_environments: int,
-        n_invariant: int,
-        n_spurious: int,
-        scramble: bool,
-    ) -> Frame:
-        """The frame of a generator's parameters, checked."""
-        streams = Streams.of(random_state)
-        E = integer("n_environments", n_environments, 1)
-        d_c = integer("n_invariant", n_invariant, 1)
-        d_s = integer("n_spurious", n_spurious, 0)
-        kind = "orthogonal" if scramble else "identity"
-        mixing = mixing_matrix(kind, d_c + d_s, streams.generator(Use.MIXING))
-        return cls(streams, E, d_c, d_s, mixing)
+    def __post_init__(self) -> None:
+        for name, low in (("n_environments", 1), ("n_invariant", 1), ("n_spurious", 0)):
+            integer(name, getattr(self, name), low)
+
+    @cached_property
+    def streams(self) -> Streams:
+        """The random streams."""
+        return Streams.of(self.random_state)
 
     @property
     def shared(self) -> np.random.Generator:
@@ -146,7 +137,9 @@ class Frame:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields that all truths have."""
-        return {"mixing": self.mixing, "n_invariant": self.n_invariant}
+        kind = "orthogonal" if self.scramble else "identity"
+        rng, d = self.streams.generator(Use.MIXING), self.n_invariant + self.n_spurious
+        return {"mixing": mixing_matrix(kind, d, rng), "n_invariant": self.n_invariant}
 
 
 def causal_regression(frame: Frame) -> CausalRegressionTruth:

@@ -29,11 +29,7 @@ class TableTruth:
     names: tuple[str, ...]  # of the features
 
 
-def load_law_school(
-    *,
-    strength: float = 0.4,
-    random_state: RandomState = 0,
-) -> Splits:
+def load_law_school(*, strength: float = 0.4, random_state: RandomState = 0) -> Splits:
     """Law School: predict the undergraduate grade average, which depends on gender in training.
 
     1,823 students, 17 features (scores, grades in law school, income, age, gender, race), the

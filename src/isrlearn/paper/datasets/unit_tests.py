@@ -101,7 +101,7 @@ def make_linear_unit_test(
     3
     """
     example, scrambled = _lookup(name)
-    frame = Frame.of(random_state, n_environments, n_invariant, n_spurious, scrambled)
+    frame = Frame(random_state, n_environments, n_invariant, n_spurious, scrambled)
     return frame.splits(_EXAMPLES[example][1](frame), n_samples)
 
 
@@ -146,7 +146,7 @@ def make_multiclass_unit_test(
     4
     """
     K = integer("n_classes", n_classes, 2)
-    frame = Frame.of(random_state, n_environments, n_invariant, n_spurious, scramble)
+    frame = Frame(random_state, n_environments, n_invariant, n_spurious, scramble)
     mu_e = [rng.random((K, frame.n_spurious)) for rng in frame.rngs()]
     truth = GaussianTruth(
         **frame.fields,
@@ -205,7 +205,7 @@ def make_regression_unit_test(
     >>> bool(abs(test.X @ truth.coef + truth.intercept - test.y).max() < 1e-10)
     True
     """
-    frame = Frame.of(random_state, n_environments, n_invariant, n_spurious, scramble)
+    frame = Frame(random_state, n_environments, n_invariant, n_spurious, scramble)
     E, d_c, d_s = frame.n_environments, frame.n_invariant, frame.n_spurious
     rngs, shared = frame.rngs(), frame.shared
     mean, scale, noise, offset = (0.0, 1.0, 0.1, 0.1) if anticausal else (1.0, 50.0, 0.0, 1.0)

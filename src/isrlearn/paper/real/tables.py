@@ -127,14 +127,13 @@ def paper_score(
 
 
 @cache
-def _tables() -> dict[tuple[str, str, str, str, str], PaperScore]:
+def _tables() -> dict[tuple[str, ...], PaperScore]:
     text = files(__package__).joinpath("paper_tables.csv").read_text(encoding="utf-8")
-    return {
-        (row["table"], row["dataset"], row["trained_with"], row["metric"], row["method"]): (
-            PaperScore(float(row["mean"]), float(row["std"] or "nan"))
-        )
-        for row in csv.DictReader(text.splitlines())
-    }
+    names, found = ("table", "dataset", "trained_with", "metric", "method"), {}
+    for row in csv.DictReader(text.splitlines()):
+        score = PaperScore(float(row["mean"]), float(row["std"] or "nan"))
+        found[tuple(row[name] for name in names)] = score
+    return found
 
 
 @dataclass(frozen=True)

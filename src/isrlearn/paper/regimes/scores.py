@@ -129,15 +129,12 @@ def read_scores(path: Path | str) -> list[Score]:
     if not Path(path).exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:
-        rows = [
-            Score(d, r, m, int(seed), _number(score), _number(average), _number(seconds), settings)
-            for d, r, m, seed, score, average, seconds, settings in list(csv.reader(file))[1:]
-        ]
-    return list({score.key: score for score in rows}.values())
-
-
-def _number(text: str) -> float:
-    return float(text or "nan")
+        rows = list(csv.reader(file))[1:]
+    found = []
+    for dataset, regime, method, seed, *numbers, settings in rows:
+        score, average, seconds = (float(number or "nan") for number in numbers)
+        found.append(Score(dataset, regime, method, int(seed), score, average, seconds, settings))
+    return list({score.key: score for score in found}.values())
 
 
 def _append(path: Path, score: Score) -> None:

@@ -47,16 +47,6 @@ class EpochRecord(NamedTuple):
 class TrainingResult:
     """A trained network and the history of its training.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        The network with the weights of the best epoch, or of the last one without validation.
-    history : tuple of EpochRecord
-    best_epoch : int
-        The epoch, counted from 1, that the weights come from.
-    stopped_early : bool
-        Whether the run stopped because patience was exhausted.
-
     Examples
     --------
     >>> import torch
@@ -65,10 +55,10 @@ class TrainingResult:
     3
     """
 
-    model: nn.Module
+    model: nn.Module  # with the weights of the best epoch, or of the last one without validation
     history: tuple[EpochRecord, ...]
-    best_epoch: int
-    stopped_early: bool
+    best_epoch: int  # the epoch, counted from 1, that the weights come from
+    stopped_early: bool  # because patience was exhausted
 
 
 def check_settings(settings: dict[str, Any]) -> None:
