@@ -8,9 +8,9 @@ import pytest
 from isrlearn.datasets import EnvironmentData
 from isrlearn.paper.baselines import ERMClassifier
 from isrlearn.paper.datasets import make_linear_unit_test, permute_spurious
-from isrlearn.paper.evaluate import environment_errors, evaluate
 from isrlearn.paper.isr import PublishedISR
 from isrlearn.paper.records import CellKey, Failure
+from isrlearn.paper.runner import environment_errors, evaluate
 
 OPTIONS = {"n_samples": 400}
 

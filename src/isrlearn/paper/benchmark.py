@@ -7,13 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isrlearn.paper.evaluate import evaluate
 from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.figures import error_figure
 from isrlearn.paper.plan import Plan
 from isrlearn.paper.published import compared, comparison_tables, published_results
 from isrlearn.paper.records import Failure, Record, RecordFile
-from isrlearn.paper.runner import complete
+from isrlearn.paper.runner import complete, evaluate
 from isrlearn.paper.summary import Summary, csv_of_records, error_tables, summaries
 from isrlearn.paper.tables import Table, csv_of, markdown, result_dict, write_files
 from isrlearn.progress import terminated_as_interrupted

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from isrlearn import ISRClassifierCV, infer_environments
 from isrlearn.core.labels import Cells
 from isrlearn.datasets import Splits, load_digits_on_paper, make_waterbirds_like
-from isrlearn.paper.evaluate import fitted
 from isrlearn.paper.figures import labels_figure
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.real.experiments import REAL
@@ -25,7 +24,7 @@ from isrlearn.paper.real.methods import balanced
 from isrlearn.paper.real.tables import SCORES as REAL_SCORES
 from isrlearn.paper.real.tables import scored
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import each_fit, grouped, recorded
+from isrlearn.paper.runner import each_fit, fitted, grouped, recorded
 from isrlearn.paper.summary import csv_of_scores, mean_interval
 from isrlearn.paper.tables import Table, markdown, notes, plus_minus, result_dict, write_files
 

@@ -133,7 +133,7 @@ PENALTIES = (1e-4, 0.01, 1.0)
 def test_there_are_penalties_to_choose_from(name):
     options = {**REAL[name].options, "features": None}
     for trained_with in REAL[name].trained_with:
-        assert len(REAL[name].rule(trained_with, options).penalties) >= 3
+        assert len(REAL[name].rule_for(trained_with, options).penalties) >= 3
 
 
 @pytest.mark.parametrize("name", ["original", "reweighted", "refit", "isr-mean"])

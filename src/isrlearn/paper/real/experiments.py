@@ -1,34 +1,122 @@
-"""The experiments on real data, by name, and those whose data are downloaded automatically."""
+"""The experiments on real data, by name: from automatic downloads, given folders or features.
+
+With the option ``features``, heads are fitted on a file of features. With ``data``, a network is
+trained on the folder that a user downloaded or, for CLIP, an encoder is applied to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from isrlearn.datasets import Splits
+from isrlearn.io import load_features
 from isrlearn.paper.datasets import (
+    load_celeba,
     load_fashion_on_photos,
     load_law_school,
     load_mc_cmnist,
+    load_multinli,
     load_rcfmnist,
+    load_waterbirds,
 )
 from isrlearn.paper.real.features import TrainedFeatures, as_oracle, mapped, trained_features
-from isrlearn.paper.real.folders import CELEBA, CLIP, MULTINLI, WATERBIRDS, probe_rule
 from isrlearn.paper.real.methods import Rule
 from isrlearn.paper.real.networks import (
+    ENCODERS,
     batch_normalised,
     convolutional,
     efficientnet_lite0,
+    network_for,
     perceptron,
 )
-from isrlearn.paper.real.tables import ORACLE, Experiment
+from isrlearn.paper.real.tables import HEADS, ORACLE, Experiment
 
-_MC_CMNIST_RULE = Rule(
-    weights=("group",),
-    n_spurious=(9, 20, 40),
-    scale=(0.0,),
-    penalties=(0.001, 0.01, 0.1, 1.0),
-    n_components=100,
+_SCORES = ("average_accuracy", "worst_group_accuracy")
+_METHODS = ("original", "isr-mean", "isr-cov", "refit", "reweighted", "dfr", "leace")
+_TRAINED = {"erm": "ERM", "reweighting": "Reweighting", "group_dro": "GroupDRO"}
+
+
+#: How the paper trained on a folder: loader, network and hyper-parameters.
+_SOURCES: Mapping[str, tuple[Callable[[Any], Splits], str, dict[str, Any]]] = {
+    "waterbirds": (load_waterbirds, "resnet50", {"lr": 1e-3, "weight_decay": 1e-4}),
+    "celeba": (load_celeba, "resnet50", {"lr": 1e-4, "weight_decay": 1e-4}),
+    "multinli": (load_multinli, "bert", {"lr": 2e-5, "optimizer": "adam"}),
+}
+
+
+def _on_folder(
+    name: str, trained_with: str, seed: int, options: Mapping[str, Any]
+) -> TrainedFeatures:
+    """Features of an experiment: from the file, or of a network trained on the folder."""
+    if options["features"] is not None:
+        if trained_with not in HEADS:
+            raise ValueError(
+                f"trained_with={trained_with!r}: heads on a file of features are trained with "
+                f"{' or '.join(HEADS)}"
+            )
+        return TrainedFeatures(load_features(options["features"]), None)
+    load, _, published = _SOURCES[name]
+    splits = load(options["data"])
+    model, read, layer = network_for(options["network"], splits, seed, options["side"])
+    settings = {**published, "epochs": options["epochs"]}
+    settings |= {} if options["lr"] is None else {"lr": options["lr"]}
+    how = {"seed": seed, "batch_size": options["batch_size"], "read": read, "layer": layer}
+    return trained_features(splits, model, trained_with, settings, **how)
+
+
+def _clip(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
+    """Features of an encoder on Waterbirds."""
+    if options["features"] is not None:
+        return TrainedFeatures(load_features(options["features"]), None)
+    splits = load_waterbirds(options["data"])
+    if options["network"] not in ENCODERS:
+        raise ValueError(f"network={options['network']!r}: encoders are {', '.join(ENCODERS)}")
+    return TrainedFeatures(mapped(splits, ENCODERS[options["network"]]()), None)
+
+
+def _experiment(name: str, title: str, **options: Any) -> Experiment:
+    defaults = {"data": None, "features": None, "network": "small", "side": 32, "lr": None}
+    defaults |= {"epochs": 5, "batch_size": 32}
+    full = {"network": _SOURCES[name][1], "side": 224, **options}
+    return Experiment(
+        name=name,
+        title=title,
+        table="real_datasets",
+        dataset=title,
+        scores=_SCORES,
+        trained_with=_TRAINED,
+        methods=_METHODS,
+        main=("original", "isr-mean", "isr-cov"),
+        features=partial(_on_folder, name),
+        options=defaults,
+        full=full,
+        n_seeds=10,
+    )
+
+
+WATERBIRDS = _experiment("waterbirds", "Waterbirds", epochs=300, batch_size=128)
+CELEBA = _experiment("celeba", "CelebA", epochs=50, batch_size=128)
+MULTINLI = _experiment("multinli", "MultiNLI", epochs=3, batch_size=32)
+CLIP = Experiment(
+    name="clip",
+    title="CLIP on Waterbirds",
+    table="clip",
+    dataset="Waterbirds",
+    scores=_SCORES,
+    trained_with={"erm": "ERM", "reweighting": "Reweighting"},
+    methods=("original", "isr-mean", "isr-cov", "isr-joint", "dfr", "leace"),
+    main=("original", "isr-mean", "isr-cov"),
+    features=_clip,
+    options={"data": None, "features": None, "network": "clip"},
+    full={},
+    n_seeds=1,
+    labels={"original": "Linear Probing"},
+    frozen=True,
 )
+
+
 _MC_CMNIST_OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
     "erm": {},
     "ib_erm": {"bottleneck": 0.1, "layer": "fc"},
@@ -63,21 +151,19 @@ MC_CMNIST = Experiment(
     methods=("original", "isr-multiclass", "isr-own-head", "reweighted", "dfr", "leace"),
     main=("original", "isr-multiclass"),
     features=_mc_cmnist,
-    rule=lambda trained_with, options: _MC_CMNIST_RULE,
+    rule=Rule(
+        weights=("group",),
+        n_spurious=(9, 20, 40),
+        scale=(0.0,),
+        penalties=(0.001, 0.01, 0.1, 1.0),
+        n_components=100,
+    ),
     options={"n_samples": 45_000, "network": "small", "epochs": 6, "lr": 2e-3, "batch_size": 128},
     full={"n_samples": None, "network": "published", "epochs": 14, "lr": 0.1, "batch_size": 256},
     n_seeds=5,
     first_seed=1,
-    notes="mc-cmnist",
 )
 
-_RCFMNIST_RULE = Rule(
-    regression=True,
-    n_spurious=(0, 1, 2, 3, 5, 9),
-    scale=(0.0, 0.25, 0.5),
-    penalties=(1.0, 10.0, 100.0, 1000.0),
-    n_components=100,
-)
 _RCFMNIST_OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
     "erm": {},
     "mixup": {"alpha": 2.0},
@@ -107,19 +193,16 @@ RCFMNIST = Experiment(
     methods=("original", "isr-regression", "refit", "leace"),
     main=("original", "isr-regression"),
     features=_rcfmnist,
-    rule=lambda trained_with, options: _RCFMNIST_RULE,
+    rule=Rule(
+        regression=True,
+        n_spurious=(0, 1, 2, 3, 5, 9),
+        scale=(0.0, 0.25, 0.5),
+        penalties=(1.0, 10.0, 100.0, 1000.0),
+        n_components=100,
+    ),
     options={"n_train": 10_000, "n_validation": 3_000, "n_test": 5_000, "epochs": 10, "lr": 1e-3},
     full={"n_train": 40_000, "n_validation": 10_000, "n_test": 10_000, "epochs": 30},
     n_seeds=3,
-    notes="rcfmnist",
-)
-
-_LAW_SCHOOL_RULE = Rule(
-    regression=True,
-    n_spurious=(1,),
-    scale=(0.0,),
-    penalties=(0.1, 1.0, 10.0, 100.0),
-    n_components=10,
 )
 
 
@@ -149,11 +232,16 @@ LAW_SCHOOL = Experiment(
     methods=("original", "isr-regression", "refit", "leace", "correlation-remover"),
     main=("original", "isr-regression"),
     features=_law_school,
-    rule=lambda trained_with, options: _LAW_SCHOOL_RULE,
+    rule=Rule(
+        regression=True,
+        n_spurious=(1,),
+        scale=(0.0,),
+        penalties=(0.1, 1.0, 10.0, 100.0),
+        n_components=10,
+    ),
     options={"strength": 0.4, "epochs": 200, "dro_epochs": 500},
     full={},
     n_seeds=20,
-    notes="law-school",
 )
 
 
@@ -168,26 +256,21 @@ PRETRAINED = Experiment(
     title="Pretrained encoder: garments on photographs",
     table="",
     dataset="",
-    scores=("average_accuracy", "worst_group_accuracy"),
+    scores=_SCORES,
     trained_with={"erm": "ERM", "reweighting": "Reweighting"},
     methods=("original", "isr-mean", "isr-cov", "isr-joint", "dfr", "leace"),
     main=("original", "isr-mean", "isr-cov", "isr-joint"),
     features=_pretrained,
-    rule=probe_rule,
     options={"n_train": 4795, "n_validation": 1199, "n_test": 2400},
     full={"n_test": 2600},
     n_seeds=5,
     labels={"original": "Linear probing"},
     frozen=True,
-    notes="pretrained",
 )
 
 
 #: Every experiment on real data, by name.
 REAL: Mapping[str, Experiment] = {
-    experiment.name: experiment
-    for experiment in (
-        *(MC_CMNIST, RCFMNIST, LAW_SCHOOL, PRETRAINED),
-        *(WATERBIRDS, CELEBA, MULTINLI, CLIP),
-    )
+    each.name: each
+    for each in (MC_CMNIST, RCFMNIST, LAW_SCHOOL, PRETRAINED, WATERBIRDS, CELEBA, MULTINLI, CLIP)
 }

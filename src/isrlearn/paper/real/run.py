@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isrlearn.paper.evaluate import fitted
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.real.experiments import REAL
 from isrlearn.paper.real.features import cached_features
-from isrlearn.paper.real.folders import HEADS
 from isrlearn.paper.real.methods import METHODS
 from isrlearn.paper.real.tables import (
+    HEADS,
     ORACLE,
     SCORES,
     CellScore,
@@ -25,7 +24,7 @@ from isrlearn.paper.real.tables import (
     scored,
 )
 from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import each_fit, grouped, recorded
+from isrlearn.paper.runner import each_fit, fitted, grouped, recorded
 from isrlearn.paper.summary import csv_of_scores
 from isrlearn.paper.tables import Table, csv_of, markdown, notes, result_dict, write_files
 
@@ -147,7 +146,7 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
         f"{over}; {'*paper* is the number in the paper; ' if experiment.table else ''}"
         f"*better by* is the mean difference from the first column, computed {run} by {run}"
         f"{', with its standard error' * (n > 1)}.",
-        *notes(experiment.notes),
+        *notes(experiment.name),
         *([f"Run with {settings}."] if settings else []),
     ]
     labels = experiment.trained_with
@@ -171,7 +170,7 @@ def _evaluated(folder: Path, cells: list[CellKey]) -> Iterator[Record | Failure]
 
     def on_network(cells: list[CellKey]) -> Iterator[Record | Failure]:
         found = cached_features(make, folder, name, options)
-        rule = experiment.rule(first.optimizer, first.options)
+        rule = experiment.rule_for(first.optimizer, first.options)
 
         def on_features(keys: list[CellKey]) -> list[Record]:
             fit = METHODS[keys[0].method].fit

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from operator import attrgetter
@@ -22,6 +22,9 @@ from isrlearn.paper.real.methods import METHODS, Rule
 from isrlearn.paper.records import CellKey, Record
 from isrlearn.paper.summary import mean_interval
 from isrlearn.paper.tables import Table, plus_minus
+
+#: Candidate weights of heads on fixed features, by row of the table.
+HEADS: Mapping[str, tuple[Any, ...]] = {"erm": (None, "class"), "reweighting": ("group",)}
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,19 @@ class Experiment:
     main: tuple[str, ...]  # the methods that are also in the paper
     #: From objective, seed and options to features.
     features: Callable[[str, int, Mapping[str, Any]], TrainedFeatures]
-    #: From objective and options to the rule by which settings are chosen.
-    rule: Callable[[str, Mapping[str, Any]], Rule]
     options: Mapping[str, Any]  # everything that determines a run, with defaults
     full: Mapping[str, Any]  # changes for the paper's sizes
     n_seeds: int
-    notes: str  # name in data/notes.toml
+    rule: Rule = Rule(worst=True)  # by which settings are chosen  # noqa: RUF009
     first_seed: int = 0  # later if earlier ones were used to set up the experiment
     labels: Mapping[str, str] = field(default_factory=dict)  # of methods, where not the usual ones
     frozen: bool = False  # features do not depend on the objective, which is that of the heads
+
+    def rule_for(self, trained_with: str, options: Mapping[str, Any]) -> Rule:
+        """The rule of a row, which gives heads on fixed features their weights."""
+        if self.frozen or options.get("features") is not None:
+            return replace(self.rule, weights=HEADS[trained_with])
+        return self.rule
 
 
 @dataclass(frozen=True)
