@@ -11,8 +11,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from isrlearn.paper import published_results
 from isrlearn.paper.figures import STYLES, drawn
-from isrlearn.paper.published import published_results
 from isrlearn.paper.tables import write_files
 
 RESULTS = Path(__file__).parent / "benchmarks"

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
 
-from isrlearn.paper.published import published_results
+from isrlearn.paper import published_results
 from isrlearn.paper.real.tables import paper_score
 
 HERE = Path(__file__).parent

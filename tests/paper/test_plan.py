@@ -7,8 +7,8 @@ import pytest
 from isrlearn.paper.baselines import published_trials
 from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.plan import Plan
-from isrlearn.paper.published import published_results
 from isrlearn.paper.records import Record
+from isrlearn.paper.summary import published_results
 
 LINEAR = "linear-unit-tests"
 

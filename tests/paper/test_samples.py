@@ -7,7 +7,7 @@ import pytest
 
 from isrlearn.datasets import EnvironmentData, Splits, make_gaussian_environments
 from isrlearn.paper.datasets import load_waterbirds
-from isrlearn.paper.samples import sample_page
+from isrlearn.paper.figures import sample_page
 
 pytest.importorskip("matplotlib")
 

@@ -12,20 +12,18 @@ from scipy import stats
 
 from isrlearn.paper.experiments import METHODS
 from isrlearn.paper.figures import STYLES, error_figure
-from isrlearn.paper.published import (
-    Comparison,
-    Published,
-    compared,
-    comparison_tables,
-    published_results,
-)
 from isrlearn.paper.records import CellKey, Record
 from isrlearn.paper.summary import (
+    Comparison,
+    Published,
     Summary,
+    compared,
+    comparison_tables,
     csv_of_records,
     csv_of_scores,
     error_tables,
     mean_interval,
+    published_results,
     summaries,
 )
 from isrlearn.paper.tables import (

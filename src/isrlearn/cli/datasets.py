@@ -35,7 +35,7 @@ def catalogue() -> dict[str, Dataset]:
     """Every data set by name."""
     from isrlearn import datasets as own
     from isrlearn.paper import datasets as paper
-    from isrlearn.paper.datasets.idx import IDX_FILES
+    from isrlearn.paper.datasets.files import IDX_FILES
     from isrlearn.paper.datasets.law_school import LAW_SCHOOL_FILE
 
     fashion = IDX_FILES["fashion-mnist"]
@@ -168,7 +168,7 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int) -> R
     Example: isr datasets show mc-cmnist --out mc-cmnist.png
     """
     from isrlearn.io.files import atomic_write, check_output
-    from isrlearn.paper.samples import sample_page
+    from isrlearn.paper.figures import sample_page
 
     entry, path = dataset(name), out or Path(f"{name}.png")
     check_output(path, force=forced())

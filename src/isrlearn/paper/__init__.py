@@ -3,8 +3,8 @@
 from isrlearn.paper.benchmark import Result, run, write_result
 from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.plan import Plan
-from isrlearn.paper.published import published_results
 from isrlearn.paper.records import RecordError, read_records
+from isrlearn.paper.summary import published_results
 from isrlearn.paper.theory import environment_complexity
 
 __all__ = [

@@ -10,10 +10,17 @@ from typing import Any
 from isrlearn.paper.experiments import EXPERIMENTS, METHODS
 from isrlearn.paper.figures import error_figure
 from isrlearn.paper.plan import Plan
-from isrlearn.paper.published import compared, comparison_tables, published_results
 from isrlearn.paper.records import Failure, Record, RecordFile
 from isrlearn.paper.runner import complete, evaluate
-from isrlearn.paper.summary import Summary, csv_of_records, error_tables, summaries
+from isrlearn.paper.summary import (
+    Summary,
+    compared,
+    comparison_tables,
+    csv_of_records,
+    error_tables,
+    published_results,
+    summaries,
+)
 from isrlearn.paper.tables import Table, csv_of, markdown, result_dict, write_files
 from isrlearn.progress import terminated_as_interrupted
 

@@ -57,12 +57,6 @@ def _unit_test(name: str) -> Panel:
     return Panel(f"Example-{name}", make, task, 5, 1 if task == "regression" else 2)
 
 
-def _multiclass(k: int) -> Panel:
-    """The multiclass unit test with k classes."""
-    make = partial(make_multiclass_unit_test, n_classes=k)
-    return Panel(f"{k} classes", make, "classification", 5, k)
-
-
 def _regression(d_s: int, anticausal: bool) -> Panel:
     """A regression unit test with d_s spurious dimensions."""
     make = partial(make_regression_unit_test, n_spurious=d_s, anticausal=anticausal)
@@ -71,7 +65,12 @@ def _regression(d_s: int, anticausal: bool) -> Panel:
 
 
 _UNIT_TESTS = {n: _unit_test(n) for n in ("1", "1s", "2", "2s", "3", "3s", "3'", "3s'")}
-_MULTICLASS = {f"k={k}": _multiclass(k) for k in range(2, 8)}
+_MULTICLASS = {
+    f"k={k}": Panel(
+        f"{k} classes", partial(make_multiclass_unit_test, n_classes=k), "classification", 5, k
+    )
+    for k in range(2, 8)
+}
 _REGRESSION = {f"d_s={d_s}": _regression(d_s, False) for d_s in range(3, 7)} | {
     f"anticausal-d_s={d_s}": _regression(d_s, True) for d_s in range(3, 7)
 }

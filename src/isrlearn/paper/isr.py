@@ -37,8 +37,19 @@ class PublishedISR(BaseEstimator):
         """Find the subspace, and fit the head on the rest."""
         if self.optimizer == "published":
             self.fit_together([self], X, y, environments)
+            return self
+        moments, found = self._found(X, y, environments)
+        features = moments.columns(X.shape[1])
+        coordinates = head_coordinates(features, Eraser.of(found, 0.0, features.total[1]))
+        folded: Any
+        if not hasattr(self, "classes_"):
+            folded = ridge_head(moments, coordinates)
         else:
-            self.coef_, self.intercept_ = self._converged(X, y, *self._found(X, y, environments))
+            shared: dict[str, Any] = {"coordinates": coordinates, "scatter": moments.total[2]}
+            codes = np.searchsorted(self.classes_, y)
+            head = fit_logistic(X, codes, n_classes=len(self.classes_), **shared)
+            folded = coordinates.fold(head.coef, head.intercept[:, 0])
+        self.coef_, self.intercept_ = folded
         return self
 
     @staticmethod
@@ -65,18 +76,6 @@ class PublishedISR(BaseEstimator):
         moments = cell_moments(X, codes, environments, targets=target)
         features = moments.columns(X.shape[1])
         return moments, method.find(features, self.n_spurious, variant=self.variant)
-
-    def _converged(
-        self, X: NDArray, y: NDArray, moments: Moments, found: Subspace
-    ) -> tuple[Any, Any]:
-        features = moments.columns(X.shape[1])
-        coordinates = head_coordinates(features, Eraser.of(found, 0.0, features.total[1]))
-        if not hasattr(self, "classes_"):
-            return ridge_head(moments, coordinates)
-        shared: dict[str, Any] = {"coordinates": coordinates, "scatter": moments.total[2]}
-        codes = np.searchsorted(self.classes_, y)
-        head = fit_logistic(X, codes, n_classes=len(self.classes_), **shared)
-        return coordinates.fold(head.coef, head.intercept[:, 0])
 
     def predict(self, X: NDArray) -> NDArray:
         """Class or target of each row."""

@@ -93,11 +93,7 @@ class LabelsPlan:
         cells = product(range(self.n_draws), self.datasets, self.methods, self.fractions, SCORES)
         return [
             CellKey(
-                dataset,
-                method,
-                n_environments=2,
-                seed=draw,
-                optimizer="converged",
+                *(dataset, method, 2, draw, "converged"),
                 parameters=METHODS[method][1] | {"C": PENALTIES},
                 options={"fraction": fraction, "score": score},
             )

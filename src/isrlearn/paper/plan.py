@@ -11,8 +11,8 @@ import numpy as np
 
 from isrlearn.paper.baselines import published_parameters
 from isrlearn.paper.experiments import EXPERIMENTS, METHODS
-from isrlearn.paper.published import published_cell
 from isrlearn.paper.records import CellKey, Record
+from isrlearn.paper.summary import published_results
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,6 @@ class Plan:
         the best runs on all seeds.
     n_samples : int
         Samples of each environment in each split.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, a number is out of range, or a method does not support the task.
 
     Examples
     --------
@@ -129,7 +124,13 @@ class Plan:
         known = self.experiment == "linear-unit-tests" and not dataset.endswith("'")
         known = known and not recorded.startswith("isr-")
         if optimizer == "published" and known:
-            cell = published_cell(dataset, recorded, E)
+            cell = published_results().get((dataset, recorded, E))
+            if cell is None:
+                raise ValueError(
+                    f"nothing is published for {recorded!r} on {dataset!r} with {E} environments; "
+                    "published are erm, irmv1, iga, andmask and oracle on the linear unit tests "
+                    "with 2 to 10 environments"
+                )
             return [dict(published_parameters(found.label, cell.parameters))]
         return found.trials[optimizer](self.n_trials)
 

@@ -36,23 +36,27 @@ def row_weights(cells: Cells, weights: str | None) -> NDArray[np.float64]:
     """Weights with mean 1 that make classes, or also the groups of each class, alike in total."""
     if weights is None:
         return np.ones(len(cells.k))
-    groups = np.unique(_groups(cells) if weights == "group" else cells.k, return_inverse=True)[1]
+    groups = group_codes(cells) if weights == "group" else cells.k
     count = np.bincount(groups)
     # Classes have equal weight even if one has fewer groups: a missing cell must not be a prior.
     of_class = np.bincount(cells.k[np.unique(groups, return_index=True)[1]])
     return len(groups) / (len(of_class) * of_class[cells.k] * count[groups])
 
 
-def _groups(cells: Cells) -> NDArray[np.intp]:
-    """Code of each row's class and environment."""
-    return cells.k * (len(cells.environments) + 1) + cells.e + 1
+def group_codes(cells: Cells) -> NDArray[np.intp]:
+    """Number of each row's group: its class and its environment, which may be unknown."""
+    codes = cells.k * (len(cells.environments) + 1) + cells.e + 1
+    return np.unique(codes, return_inverse=True)[1]
+
+
+def group_members(y: NDArray, environments: NDArray) -> list[NDArray[np.intp]]:
+    """Rows of each group."""
+    codes = group_codes(Cells.of(y, environments))
+    return [np.flatnonzero(codes == g) for g in range(codes.max() + 1)]
 
 
 class Rival(ClassifierMixin, BaseEstimator):
-    """A linear classifier of standardised features that may use environments.
-
-    Subclasses have `_solve`, which gives coefficients and intercepts.
-    """
+    """A linear classifier of standardised features that may use environments."""
 
     __metadata_request__fit = {"environments": True}
     #: Whether unknown environments are inferred; else such rows train the head only.
@@ -125,10 +129,7 @@ class WeightedLogistic(Rival):
 
 @dataclass(eq=False, repr=False)
 class SubsampledLogistic(Rival):
-    """Average of ridge logistic regressions on subsamples with equally many rows of every group.
-
-    Deep feature reweighting (Kirichenko et al., 2023) with the quadratic penalty.
-    """
+    """Deep feature reweighting (Kirichenko et al., 2023), with ridge logistic regressions."""
 
     C: float = 1.0
     n_subsamples: int = 10
@@ -137,8 +138,7 @@ class SubsampledLogistic(Rival):
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
         rng = np.random.default_rng(self.random_state)
-        codes = np.unique(_groups(cells), return_inverse=True)[1]
-        members = [np.flatnonzero(codes == g) for g in range(codes.max() + 1)]
+        members = group_members(cells.k, cells.e)
         least = min(map(len, members))
         heads = []
         for _ in range(self.n_subsamples):
@@ -233,10 +233,7 @@ class CRMClassifier(Rival):
 
 
 class EnvironmentMeansClassifier(WeightedLogistic):
-    """Logistic regression after each environment's mean was removed: it must be known to predict.
-
-    What fairlearn's CorrelationRemover does with indicators of the environment.
-    """
+    """Logistic regression on features less their environment's mean, as CorrelationRemover's."""
 
     __metadata_request__predict = {"environments": True}
     __metadata_request__decision_function = {"environments": True}

@@ -12,6 +12,7 @@ from isrlearn.paper.baselines.objectives import (
     DummyGradient,
     GradientVariance,
     MeanRisk,
+    Objective,
     OutputVariance,
     RiskVariance,
     SoftMaximum,
@@ -115,8 +116,8 @@ TERMS = {
 
 def ours(term, risks, W):
     points = [risk.at(W) for risk in risks]
-    gradients = term.gradients(points)
-    return term.value(points), sum(p.backward(g) for p, g in zip(points, gradients, strict=True))
+    objective = Objective(((1.0, term),))
+    return objective.value(points), objective.gradient(points)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

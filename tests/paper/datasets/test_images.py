@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from isrlearn.paper.datasets import (
-    idx,
+    files as data_files,
+)
+from isrlearn.paper.datasets import (
     load_fashion_on_photos,
     load_idx_images,
     load_mc_cmnist,
@@ -48,7 +50,7 @@ def small(tmp_path, monkeypatch):
                 (tmp_path / path).write_bytes(gzip.compress(data, mtime=0))
                 files.append(Resource(path, "http://x", hashlib.sha256(data).hexdigest()))
         known[name] = tuple(files)
-    monkeypatch.setattr(idx, "IDX_FILES", known)
+    monkeypatch.setattr(data_files, "IDX_FILES", known)
     monkeypatch.setenv("ISRLEARN_DATA", str(tmp_path))
 
 

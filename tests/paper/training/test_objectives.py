@@ -168,20 +168,20 @@ def test_partners_of_similar_targets():
     linear = Linear("regression")
     torch.manual_seed(0)
     y = linear.batch.y
-    near = make_objective("c_mixup", {"bandwidth": 0.05}).partners(linear.batch, linear.task)
-    far = make_objective("c_mixup", {"bandwidth": 50.0}).partners(linear.batch, linear.task)
+    near = make_objective("c_mixup", {"bandwidth": 0.05})._partners(linear.batch, linear.task)
+    far = make_objective("c_mixup", {"bandwidth": 50.0})._partners(linear.batch, linear.task)
     assert (y - y[near]).abs().mean() < 0.2 < (y - y[far]).abs().mean()
     assert (near != torch.arange(len(y))).all()
     # Far from all others, the nearest one is the partner.
     lonely = Batch(linear.batch.x[:3], torch.tensor([0.0, 100.0, 1000.0]), torch.zeros(3).long())
-    partners = make_objective("c_mixup", {"bandwidth": 1e-3}).partners(lonely, linear.task)
+    partners = make_objective("c_mixup", {"bandwidth": 1e-3})._partners(lonely, linear.task)
     assert partners.tolist() == [1, 0, 1]
 
 
 def test_classes_mix_with_their_own():
     linear = Linear("multinomial")
     y = linear.batch.y
-    partners = make_objective("c_mixup", {}).partners(linear.batch, linear.task)
+    partners = make_objective("c_mixup", {})._partners(linear.batch, linear.task)
     assert torch.equal(y, y[partners])
 
 

@@ -62,24 +62,13 @@ class Minimizer(LinearBaseline):
 
     def _weights(self, problem: Problem) -> tuple[NDArray[np.float64], int]:
         if self.optimizer == "converged":
-            return converged(
-                problem,
-                self._stages,
-                weight_decay=self.weight_decay,
-                tol=self.tol,
-                max_iter=self.max_iter,
-            )
+            return converged(problem, self._stages, self.weight_decay, self.tol, self.max_iter)
         return self._steps(problem, problem.start(self.random_state)), self.max_iter
 
     def _steps(self, problem: Problem, start: NDArray) -> NDArray[np.float64]:
         """Weights that the published steps reach from some weights."""
-        W = adam(
-            self._gradient(*problem.risks(problem.precision)),
-            start,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            n_steps=self.max_iter,
-        )
+        gradient = self._gradient(*problem.risks(problem.precision))
+        W = adam(gradient, start, self.learning_rate, self.weight_decay, self.max_iter)
         return W.astype(np.float64)
 
     @staticmethod

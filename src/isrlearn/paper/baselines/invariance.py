@@ -205,11 +205,7 @@ class _ANDMask(LinearBaseline):
 
 
 def masked_gradient(gradients: NDArray, agreement: float) -> NDArray:
-    """Mean over environments of gradients (E, p, C), zero where their signs disagree.
-
-    The gradient of the coefficients is divided by its norm in each environment; that of the
-    intercept, the last row, is not.
-    """
+    """Mean over environments of scaled gradients (E, p, C), zero where their signs disagree."""
     norms = np.linalg.norm(gradients[:, :-1], axis=(1, 2), keepdims=True)
     scaled = gradients.copy()
     scaled[:, :-1] /= np.where(norms > 0, norms, 1)

@@ -191,10 +191,10 @@ Points = Sequence[Point]
 class Term(Protocol):
     """A function of the risks in all environments."""
 
-    def value(self, points: Points) -> float:
+    def _value(self, points: Points) -> float:
         """The term at these points."""
 
-    def gradients(self, points: Points) -> list[NDArray]:
+    def _gradients(self, points: Points) -> list[NDArray]:
         """Its output gradient in each environment; see `Point.backward`."""
 
 
@@ -210,13 +210,13 @@ class Objective:
 
     def value(self, points: Points) -> float:
         """The objective at these points."""
-        return sum(weight * term.value(points) for weight, term in self.terms if weight)
+        return sum(weight * term._value(points) for weight, term in self.terms if weight)
 
     def gradient(self, points: Points) -> NDArray:
         """Its gradient with respect to the weights (p, C)."""
         dtype = points[0].z.dtype  # kept by weights, one or one per column, of the same precision
         parts = [
-            (np.asarray(weight, dtype), term.gradients(points))
+            (np.asarray(weight, dtype), term._gradients(points))
             for weight, term in self.terms
             if np.any(weight)
         ]
@@ -236,12 +236,10 @@ class MeanRisk:
     def _shares(self, points: Points) -> Sequence[float]:
         return self.shares or [1.0 / len(points)] * len(points)
 
-    def value(self, points: Points) -> float:
-        """The term at these points."""
+    def _value(self, points: Points) -> float:
         return sum(s * p.risk for s, p in zip(self._shares(points), points, strict=True))
 
-    def gradients(self, points: Points) -> list[NDArray]:
-        """Its output gradient in each environment."""
+    def _gradients(self, points: Points) -> list[NDArray]:
         return [p.gradient * float(s) for s, p in zip(self._shares(points), points, strict=True)]
 
 
@@ -249,12 +247,10 @@ class MeanRisk:
 class DummyGradient:
     """Sum over environments of the squared gradient of the risk of ``a z + b`` in (a, b)."""
 
-    def value(self, points: Points) -> float:
-        """The term at these points."""
+    def _value(self, points: Points) -> float:
         return float(sum(np.sum(a * a + b * b) for a, b in (p.dummy for p in points)))
 
-    def gradients(self, points: Points) -> list[NDArray]:
-        """Its output gradient in each environment."""
+    def _gradients(self, points: Points) -> list[NDArray]:
         return [p.dummy_gradient(2.0 * p.dummy[0], 2.0 * p.dummy[1]) for p in points]
 
 
@@ -267,12 +263,10 @@ class GradientVariance:
         gradients = np.stack([p.backward(p.gradient) for p in points])  # (E, p, C)
         return gradients - gradients.mean(axis=0)
 
-    def value(self, points: Points) -> float:
-        """The term at these points."""
+    def _value(self, points: Points) -> float:
         return float(np.square(self._away(points)).sum())
 
-    def gradients(self, points: Points) -> list[NDArray]:
-        """Its output gradient in each environment."""
+    def _gradients(self, points: Points) -> list[NDArray]:
         # The derivative of the mean drops out because the distances add up to zero.
         away = self._away(points)
         return [p.hessian(2.0 * u) for p, u in zip(points, away, strict=True)]
@@ -282,12 +276,10 @@ class GradientVariance:
 class RiskVariance:
     """Variance of the risk between environments."""
 
-    def value(self, points: Points) -> float:
-        """The term at these points."""
+    def _value(self, points: Points) -> float:
         return float(np.var([p.risk for p in points]))
 
-    def gradients(self, points: Points) -> list[NDArray]:
-        """Its output gradient in each environment."""
+    def _gradients(self, points: Points) -> list[NDArray]:
         risks = np.array([p.risk for p in points])
         weights = 2.0 * (risks - risks.mean()) / len(risks)
         return [p.gradient * float(w) for w, p in zip(weights, points, strict=True)]
@@ -299,13 +291,11 @@ class SoftMaximum:
 
     smoothing: float
 
-    def value(self, points: Points) -> float:
-        """The term at these points."""
+    def _value(self, points: Points) -> float:
         risks = np.array([p.risk for p in points])
         return float(self.smoothing * special.logsumexp(risks / self.smoothing))
 
-    def gradients(self, points: Points) -> list[NDArray]:
-        """Its output gradient in each environment."""
+    def _gradients(self, points: Points) -> list[NDArray]:
         weights = special.softmax([p.risk / self.smoothing for p in points])
         return [p.gradient * float(w) for w, p in zip(weights, points, strict=True)]
 
@@ -324,11 +314,9 @@ class OutputVariance:
         overall = np.asarray(self.shares, means.dtype) @ means
         return [(p, float(s), overall) for p, s in zip(points, self.shares, strict=True)]
 
-    def value(self, points: Points) -> float:
-        """The term at these points."""
+    def _value(self, points: Points) -> float:
         return sum(share * p.spread(centre) for p, share, centre in self._parts(points))
 
-    def gradients(self, points: Points) -> list[NDArray]:
-        """Its output gradient in each environment."""
+    def _gradients(self, points: Points) -> list[NDArray]:
         # A mean minimises the spread around it, so its own derivative drops out.
         return [p.spread_gradient(centre) * share for p, share, centre in self._parts(points)]

@@ -14,6 +14,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,7 @@ _FROM_PUBLISHED = {
 }
 
 
-def _power(u: float) -> float:
-    return 10.0**u
+_power = partial(pow, 10.0)
 
 
 def _one_minus_power(u: float) -> float:

@@ -87,7 +87,6 @@ def initial_weights(
 def adam(
     gradient: Gradient,
     start: NDArray,
-    *,
     learning_rate: float | NDArray,
     weight_decay: float | NDArray,
     n_steps: int,
@@ -119,7 +118,6 @@ def whitened_coordinates(X: NDArray, weight: NDArray | None) -> tuple[NDArray, N
 def converged(
     problem: Problem,
     stages: Callable[[Shares], Sequence[Objective]],
-    *,
     weight_decay: float,
     tol: float,
     max_iter: int,

@@ -1,7 +1,7 @@
 """Data of the paper's experiments: linear unit tests, images, grades, group folders."""
 
+from isrlearn.paper.datasets.files import load_idx_images, read_idx
 from isrlearn.paper.datasets.group_folders import load_celeba, load_multinli, load_waterbirds
-from isrlearn.paper.datasets.idx import load_idx_images, read_idx
 from isrlearn.paper.datasets.images import load_fashion_on_photos, load_mc_cmnist, load_rcfmnist
 from isrlearn.paper.datasets.law_school import load_law_school
 from isrlearn.paper.datasets.tables import load_table

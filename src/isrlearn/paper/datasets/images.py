@@ -12,7 +12,7 @@ from scipy import ndimage
 from isrlearn.datasets.data import EnvironmentData, Splits
 from isrlearn.datasets.parameters import SPLITS, RandomState, Streams, Use, integer, number, numbers
 from isrlearn.io.errors import optional
-from isrlearn.paper.datasets.idx import load_idx_images
+from isrlearn.paper.datasets.files import load_idx_images
 
 #: Red, green and blue, 0 to 255; the first is the colour of the digit 0, and so on.
 COLOURS = {

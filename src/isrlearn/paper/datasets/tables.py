@@ -174,12 +174,8 @@ def _encoded(
     left = imputer.fit_transform(values.astype(np.float64))
     text = np.column_stack([columns[name] for name in categories]).astype(str).astype(object)
     text[np.isin(text, list(_UNKNOWN))] = "missing"
-    encoder = OneHotEncoder(
-        drop="if_binary",
-        min_frequency=_FEWEST_ROWS,
-        max_categories=_MOST_CATEGORIES,
-        sparse_output=False,
-    )
+    limits = {"min_frequency": _FEWEST_ROWS, "max_categories": _MOST_CATEGORIES}
+    encoder = OneHotEncoder(drop="if_binary", sparse_output=False, **limits)
     right = encoder.fit_transform(text)
     names = [*imputer.get_feature_names_out(numbers), *encoder.get_feature_names_out(categories)]
     return np.hstack([left, right]), tuple(map(str, names))

@@ -110,7 +110,6 @@ CLIP = Experiment(
     main=("original", "isr-mean", "isr-cov"),
     features=_clip,
     options={"data": None, "features": None, "network": "clip"},
-    full={},
     n_seeds=1,
     labels={"original": "Linear Probing"},
     frozen=True,
@@ -240,7 +239,6 @@ LAW_SCHOOL = Experiment(
         n_components=10,
     ),
     options={"strength": 0.4, "epochs": 200, "dro_epochs": 500},
-    full={},
     n_seeds=20,
 )
 
@@ -254,8 +252,6 @@ def _pretrained(trained_with: str, seed: int, options: Mapping[str, Any]) -> Tra
 PRETRAINED = Experiment(
     name="pretrained",
     title="Pretrained encoder: garments on photographs",
-    table="",
-    dataset="",
     scores=_SCORES,
     trained_with={"erm": "ERM", "reweighting": "Reweighting"},
     methods=("original", "isr-mean", "isr-cov", "isr-joint", "dfr", "leace"),

@@ -53,10 +53,7 @@ class Method:
 
 
 def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
-    """The samples, some of them repeated so that all groups are equally large.
-
-    The average score on them is the mean of the groups', which does not reward a shortcut.
-    """
+    """The samples, some repeated so that all groups count alike and no shortcut is rewarded."""
     y = encode(data.y)[1]
     if regression:
         y = np.searchsorted(np.quantile(data.y, np.arange(1, _RANGES) / _RANGES), data.y)

@@ -27,14 +27,14 @@ from isrlearn.paper.tables import Table, plus_minus
 HEADS: Mapping[str, tuple[Any, ...]] = {"erm": (None, "class"), "reweighting": ("group",)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
     """A table of the paper: networks to train, and methods to apply to their features."""
 
     name: str  # of the command
     title: str  # of the table
-    table: str  # in paper_tables.csv
-    dataset: str  # in paper_tables.csv
+    table: str = ""  # in paper_tables.csv; empty if it is not there
+    dataset: str = ""  # in paper_tables.csv
     scores: tuple[str, ...]  # names in SCORES
     trained_with: Mapping[str, str]  # rows: name of the objective, label in the paper
     methods: tuple[str, ...]  # columns: names in METHODS; the others are compared with the first
@@ -42,7 +42,7 @@ class Experiment:
     #: From objective, seed and options to features.
     features: Callable[[str, int, Mapping[str, Any]], TrainedFeatures]
     options: Mapping[str, Any]  # everything that determines a run, with defaults
-    full: Mapping[str, Any]  # changes for the paper's sizes
+    full: Mapping[str, Any] = field(default_factory=dict)  # changes for the paper's sizes
     n_seeds: int
     rule: Rule = Rule(worst=True)  # by which settings are chosen  # noqa: RUF009
     first_seed: int = 0  # later if earlier ones were used to set up the experiment

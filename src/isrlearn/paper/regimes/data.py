@@ -16,7 +16,7 @@ from isrlearn.datasets import EnvironmentData, Splits, load_digits_on_paper, mak
 from isrlearn.paper.datasets import load_fashion_on_photos, load_mc_cmnist
 from isrlearn.paper.datasets.images import COLOURS
 from isrlearn.paper.datasets.tables import TABLES, load_table
-from isrlearn.paper.rivals import known_or_inferred
+from isrlearn.paper.rivals import group_members, known_or_inferred
 
 #: Share of the rows of a table that are tested on, most rows to train on, components of images.
 _TEST_SHARE, _MOST_ROWS, _COMPONENTS = 0.4, 2000, 100
@@ -42,7 +42,7 @@ def _table(name: str, seed: int) -> Task:
     """A table split at random inside each cell."""
     data, rng = load_table(name), np.random.default_rng([seed, 0])
     held_out = np.zeros(len(data.y), dtype=bool)
-    for rows in _members(data):
+    for rows in group_members(data.y, data.environments):
         held_out[rng.permutation(rows)[: max(1, round(_TEST_SHARE * len(rows)))]] = True
     return Task(_rows(data, np.flatnonzero(~held_out)), _rows(data, np.flatnonzero(held_out)))
 
@@ -96,13 +96,6 @@ def _rows(data: EnvironmentData, rows: NDArray) -> EnvironmentData:
     return EnvironmentData(data.X[rows], data.y[rows], data.environments[rows])
 
 
-def _members(data: EnvironmentData) -> list[NDArray[np.intp]]:
-    """Rows of each cell that has any."""
-    cells = Cells.of(data.y, data.environments)
-    code = cells.k * len(cells.environments) + cells.e
-    return [np.flatnonzero(code == c) for c in np.unique(code)]
-
-
 def _over_represented(data: EnvironmentData) -> tuple[Cells, NDArray[np.intp]]:
     """Position of each environment's class whose share exceeds its overall share most."""
     cells = Cells.of(data.y, data.environments)
@@ -148,7 +141,7 @@ def few_known(fraction: float, task: Task, rng: np.random.Generator) -> Iterator
     """Environments known for a fraction of each cell, at least one row."""
     (task,) = all_groups(task, rng)
     mask = np.zeros(len(task.train.y), dtype=bool)
-    for rows in _members(task.train):
+    for rows in group_members(task.train.y, task.train.environments):
         mask[rng.permutation(rows)[: max(1, round(fraction * len(rows)))]] = True
     yield _known(task, mask)
 
@@ -159,7 +152,7 @@ def tiny(n: int, task: Task, rng: np.random.Generator) -> Iterator[Task]:
     cells, common = _over_represented(task.train)
     kept = [
         rows if cells.k[rows[0]] == common[cells.e[rows[0]]] else rng.permutation(rows)[:n]
-        for rows in _members(task.train)
+        for rows in group_members(task.train.y, task.train.environments)
     ]
     yield replace(task, train=_rows(task.train, rng.permutation(np.concatenate(kept))))
 

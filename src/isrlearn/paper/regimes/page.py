@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from isrlearn.paper.figures import drawn
 from isrlearn.paper.records import CellKey, Failure
 from isrlearn.paper.regimes.data import DATASETS, REGIMES
 from isrlearn.paper.regimes.scores import METHODS, RegimesPlan, Score, run_regimes
-from isrlearn.paper.tables import Table, markdown, notes, write_files
+from isrlearn.paper.tables import Table, markdown, notes, result_dict, write_files
 
 #: Points behind the best from which a method counts as clearly behind.
 _BEHIND = 0.03
@@ -81,9 +81,8 @@ class RegimesResult:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plan and cells, ready for JSON; None stands for a failure."""
-        cells = [{k: None if v != v else v for k, v in asdict(cell).items()} for cell in self.cells]
-        return {"plan": asdict(self.plan), "cells": cells}
+        """The plan, the means and the failures, ready for JSON."""
+        return result_dict(self.plan, self.failures, cells=self.cells)
 
 
 def _ranked(cells: Sequence[Cell]) -> list[Cell]:

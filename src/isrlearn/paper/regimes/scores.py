@@ -190,7 +190,7 @@ def _searched(
     """Settings with the best worst group of held-out rows; ties go to the first."""
     # Rows of a class with an unknown environment are a group; a group is shrunk to its class.
     cells = Cells.of(y, known)
-    groups = np.unique(cells.k * (len(cells.environments) + 1) + cells.e, return_inverse=True)[1]
+    groups = rivals.group_codes(cells)
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     points = sorted(ParameterGrid(method.grid), key=lambda point: point["C"])
     right = np.zeros((len(points), len(y)))

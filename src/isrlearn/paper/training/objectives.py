@@ -186,7 +186,7 @@ class MixUp(Objective):
                 f"{getattr(batch.x, 'dtype', type(batch.x).__name__)}"
             )
         share = float(torch.distributions.Beta(self.alpha, self.alpha).sample())
-        partner = self.partners(batch, task)
+        partner = self._partners(batch, task)
         outputs = outputs_of(model, share * batch.x + (1 - share) * batch.x[partner])
         y, other = batch.y, batch.y[partner]
         if task.name == "regression":
@@ -194,7 +194,7 @@ class MixUp(Objective):
         losses = share * task.losses(outputs, y) + (1 - share) * task.losses(outputs, other)
         return losses.mean()
 
-    def partners(self, batch: Batch, task: Task) -> Tensor:
+    def _partners(self, batch: Batch, task: Task) -> Tensor:
         """Index in the batch of the sample that each one is mixed with, (n,)."""
         return torch.randperm(len(batch.y)).to(batch.y.device)
 
@@ -206,8 +206,7 @@ class CMixUp(MixUp):
     bandwidth: float = 0.1
     least: ClassVar = {**MixUp.least, "bandwidth": 1e-6}
 
-    def partners(self, batch: Batch, task: Task) -> Tensor:
-        """Index in the batch of the sample that each one is mixed with, (n,)."""
+    def _partners(self, batch: Batch, task: Task) -> Tensor:
         y = batch.y.detach().cpu()
         if len(y) == 1:
             return torch.zeros_like(batch.environments)

@@ -227,13 +227,8 @@ def seed_epoch(loader: Any, random_state: int, epoch: int) -> None:
 
 def _generators(loader: Any) -> list[torch.Generator]:
     """The generators of a loader and its samplers, each once."""
-    batch_sampler = getattr(loader, "batch_sampler", None)
-    holders = [
-        loader,
-        getattr(loader, "sampler", None),
-        batch_sampler,
-        getattr(batch_sampler, "sampler", None),
-    ]
+    own, batched = (getattr(loader, name, None) for name in ("sampler", "batch_sampler"))
+    holders = [loader, own, batched, getattr(batched, "sampler", None)]
     found = [getattr(holder, "generator", None) for holder in holders]
     unique = {id(generator): generator for generator in found}
     return [g for g in unique.values() if isinstance(g, torch.Generator)]
