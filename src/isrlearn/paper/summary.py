@@ -166,7 +166,7 @@ def csv_of_scores(records: Iterable[Record], options: Sequence[str]) -> str:
     return csv_text([*of_key, *options, "seed", "validation", "test", "seconds", "chosen"], rows)
 
 
-N_SEEDS = 50
+N_SEEDS = 50  # of the published results
 WITHIN = 3.0  # standard errors of the difference
 
 
