@@ -16,8 +16,6 @@ from isrlearn.core.whiten import Coordinates
 Sketch = tuple[NDArray, NDArray, float]
 #: ``root(A)``: rows of A times a root of an inverse curvature; ``root(A, True)``: its transpose.
 Root = Callable[..., NDArray]
-#: Coefficients and intercept of a ridge regression for a penalty.
-RidgePath = Callable[[float], tuple[NDArray, float]]
 
 #: Coordinates up to which the scatter of rows is computed; beyond, it is sketched by this many
 #: directions, seen on this many rows; share of the largest curvature below which one is flat.
@@ -82,7 +80,9 @@ def ridge_head(
     return ridge_path(moments, coordinates)(alpha)
 
 
-def ridge_path(moments: Moments, coordinates: Coordinates) -> RidgePath:
+def ridge_path(
+    moments: Moments, coordinates: Coordinates
+) -> Callable[[float], tuple[NDArray, float]]:
     """`ridge_head` as a function of the penalty alone: one decomposition serves all penalties."""
     d, factor = moments.n_features - 1, coordinates.matrix
     mean, scatter = moments.total[1], moments.total_scatter()

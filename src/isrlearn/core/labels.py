@@ -61,27 +61,14 @@ def encode(labels: ArrayLike) -> tuple[NDArray, NDArray[np.intp]]:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Class and environment of every row, encoded once.
+    """Class and environment of every row, encoded once."""
 
-    Parameters
-    ----------
-    classes : ndarray of shape (K,)
-        Names of the classes, sorted.
-    environments : ndarray of shape (E,)
-        Names of the environments, sorted.
-    k : ndarray of int of shape (n,)
-        Position of each row's class.
-    e : ndarray of int of shape (n,)
-        Position of each row's environment; -1 where it is unknown.
-    cluster : ndarray of int of shape (n,), optional
-        What rows have in common, such as their patient: only clusters are independent.
-    """
-
-    classes: NDArray  # (K,)
-    environments: NDArray  # (E,)
-    k: NDArray[np.intp]  # (n,)
-    e: NDArray[np.intp]  # (n,)
-    cluster: NDArray[np.intp] | None = None  # (n,)
+    classes: NDArray  #: Names of the classes (K,), sorted.
+    environments: NDArray  #: Names of the environments (E,), sorted.
+    k: NDArray[np.intp]  #: Position of each row's class (n,).
+    e: NDArray[np.intp]  #: Position of each row's environment (n,); -1 where it is unknown.
+    #: What rows have in common (n,), such as their patient: only clusters are independent.
+    cluster: NDArray[np.intp] | None = None
 
     @classmethod
     def of(

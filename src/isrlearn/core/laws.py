@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,14 +11,11 @@ from scipy import linalg, stats
 
 from isrlearn.core.moments import NO_CELL_SCATTERS, Moments
 
-#: Rows of a class whose pairs are compared.
-_PAIRED = 1_000
-#: Largest number of sweeps of `Shifts.leading`.
-_MAX_SWEEPS = 50
-#: Features up to which all eigenvalues are computed; beyond, the leading ones by iteration.
-_DENSE = 512
-#: Extra directions of the subspace iteration, and its number of steps.
-_EXTRA, _STEPS = 16, 8
+#: Rows of a class whose pairs are compared, and largest number of sweeps of `Shifts.leading`.
+_PAIRED, _MAX_SWEEPS = 1_000, 50
+#: Features up to which all eigenvalues are computed; beyond, the leading ones by iteration: its
+#: extra directions, and its number of steps.
+_DENSE, _EXTRA, _STEPS = 512, 16, 8
 
 
 class RowSample(NamedTuple):
@@ -37,17 +34,10 @@ class Shifts:
     `means` :math:`\sqrt{n}(m - \bar m)` is standard normal and each matrix of `covariances`
     :math:`\sqrt{n/2}(\Sigma - \bar\Sigma)` has squared Frobenius norm chi-square with p(p+1)/2
     degrees of freedom: the two can be added.
-
-    Parameters
-    ----------
-    means : ndarray of shape (a, p)
-        One row per cell; no rows where means are not compared.
-    covariances : ndarray of shape (b, p, p)
-        One symmetric matrix per contrast of cells; none where covariances are not compared.
     """
 
-    means: NDArray[np.float64]  # (a, p)
-    covariances: NDArray[np.float64]  # (b, p, p)
+    means: NDArray[np.float64]  #: (a, p): one row per cell; none where means are not compared.
+    covariances: NDArray[np.float64]  #: (b, p, p): one symmetric matrix per contrast of cells.
 
     def stacked(self) -> NDArray[np.float64]:
         """All the shifts as rows (m, p); their Gram matrix is the scatter of the shifts."""
@@ -83,26 +73,22 @@ class Shifts:
         N = self.principal(rank)[0] if start is None else start
         if not len(self.covariances) or rank in (0, len(N)):
             return N
-        best = self._held(N)
-        for _ in range(_MAX_SWEEPS):
-            half = np.sqrt(2.0) * (self.covariances @ N)  # (a, p, r)
-            gradient = np.hstack([self.means.T, *half])
-            candidate = np.linalg.svd(gradient, full_matrices=False)[0][:, :rank]
-            held = self._held(candidate)
-            if held <= best * (1 + 1e-12):
+        best, held = N, -np.inf
+        for _ in range(_MAX_SWEEPS + 1):
+            images = self.covariances @ N  # (a, p, r)
+            before, held = held, float(np.sum((self.means @ N) ** 2) + np.sum((N.T @ images) ** 2))
+            if held <= before * (1 + 1e-12):
                 break
-            N, best = candidate, held
-        return N
-
-    def _held(self, N: NDArray) -> float:
-        inside = N.T @ self.covariances @ N
-        return float(np.sum((self.means @ N) ** 2) + np.sum(inside**2))
+            best = N
+            gradient = np.hstack([self.means.T, *(np.sqrt(2.0) * images)])
+            N = np.linalg.svd(gradient, full_matrices=False)[0][:, :rank]
+        return best
 
 
-def mean_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
+def mean_shifts(moments: Moments) -> Shifts:
     """Shifts of the cell means from their class mean, weighted by root counts."""
     d = moments.n_features
-    return Shifts(moments.mean_shifts(classes), np.zeros((0, d, d)))
+    return Shifts(moments.mean_shifts(), np.zeros((0, d, d)))
 
 
 def covariance_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
@@ -132,22 +118,14 @@ def covariance_shifts(moments: Moments, classes: NDArray | None = None) -> Shift
     return Shifts(np.zeros((0, d)), found)
 
 
-def joint_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
+def joint_shifts(moments: Moments) -> Shifts:
     """Shifts of means and covariances together; comparable in whitened features only."""
-    return Shifts(moments.mean_shifts(classes), covariance_shifts(moments, classes).covariances)
+    return replace(covariance_shifts(moments), means=moments.mean_shifts())
 
 
 def complement(N: NDArray) -> NDArray[np.float64]:
     """Orthonormal basis (p, p - r) of what is orthogonal to the columns of N (p, r)."""
     return linalg.null_space(N.T) if N.shape[1] else np.eye(len(N))
-
-
-def residuals(rows: RowSample, moments: Moments, equal: Moments, factor: NDArray) -> RowSample:
-    """Rows less their cell's mean, in units of their class's scale and in whitened coordinates."""
-    before, after = (np.einsum("keii->k", m.covariance) for m in (moments, equal))
-    scale = np.sqrt(after / np.where(before > 0, before, 1.0))
-    X = ((rows.X - moments.mean[rows.k, rows.e]) * scale[rows.k, None]) @ factor
-    return rows._replace(X=X)
 
 
 def covariance_p_value(

@@ -149,22 +149,6 @@ def _flag_mean(moments: Moments, classes: NDArray, rank: int, test: RankTest | N
 class Method:
     """Everything the package knows about a method.
 
-    Parameters
-    ----------
-    find : callable
-        ``find(moments, n_spurious, variant=..., level=...)`` is the `Subspace`.
-    rank : callable
-        ``rank(moments, level=...)`` is the `RankTest` that ``n_spurious="auto"`` uses.
-    shifts : callable
-        ``shifts(moments)`` are the `Shifts` that the permutation test compares.
-    second_order : bool, default=False
-        Whether covariances are compared: a scatter per cell, and two rows in each, are needed.
-    uses_classes : bool, default=True
-        Whether classes are compared with themselves; else y is ignored.
-    one_class : bool, default=False
-        Whether the published variant compares one class only.
-    variants : tuple of str, default=("pooled", "paper")
-
     Examples
     --------
     >>> sorted(METHODS)
@@ -173,12 +157,16 @@ class Method:
     True
     """
 
+    #: ``find(moments, n_spurious, variant=..., level=...)`` is the `Subspace`.
     find: Callable[..., Subspace]
+    #: ``rank(moments, level=...)`` is the `RankTest` that ``n_spurious="auto"`` uses.
     rank: Callable[..., RankTest] = mean_rank
-    shifts: Callable[[Moments, NDArray | None], Shifts] = mean_shifts
+    #: ``shifts(moments)`` are the `Shifts` that the permutation test compares.
+    shifts: Callable[[Moments], Shifts] = mean_shifts
+    #: Whether covariances are compared: a scatter per cell, and two rows in each, are needed.
     second_order: bool = False
-    uses_classes: bool = True
-    one_class: bool = False
+    uses_classes: bool = True  #: Whether classes are compared with themselves; else y is ignored.
+    one_class: bool = False  #: Whether the published variant compares one class only.
     variants: tuple[str, ...] = ("pooled", "paper")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from isrlearn.core.laws import complement, covariance_p_value, covariance_shifts, residuals
+from isrlearn.core.laws import complement, covariance_p_value, covariance_shifts
 from isrlearn.core.moments import Moments
 from isrlearn.core.whiten import equalised, reliable_coordinates
 
@@ -22,34 +22,17 @@ FEWEST_ROWS = 30
 
 @dataclass(frozen=True, eq=False)
 class RankTest:
-    """Answer of a sequential test for the number of spurious dimensions.
+    """Answer of a sequential test for the number of spurious dimensions."""
 
-    Parameters
-    ----------
-    rank : int
-        Smallest number of dimensions that leaves no significant shift.
-    p_values : tuple of float
-        ``p_values[r]`` is that of "r dimensions are enough"; the last one is the first not
-        rejected.
-    level : float
-        Level of each step.
-    spectrum : ndarray of shape (m,)
-        Squared shift along each direction, in units of its sampling variance.
-    noise : float
-        Largest such value expected from sampling noise alone.
-    limit : int
-        Largest number of dimensions that these environments and classes can show.
-    note : str
-        What could not be tested, and why; empty if everything was.
-    """
-
-    rank: int
+    rank: int  #: Smallest number of dimensions that leaves no significant shift.
+    #: ``p_values[r]`` is that of "r dimensions are enough"; the last one is the first not rejected.
     p_values: tuple[float, ...]
-    level: float
+    level: float  #: Level of each step.
+    #: Squared shift along each direction (m,), in units of its sampling variance.
     spectrum: NDArray[np.floating]
-    noise: float
-    limit: int
-    note: str = ""
+    noise: float  #: Largest such value expected from sampling noise alone.
+    limit: int  #: Largest number of dimensions that these environments and classes can show.
+    note: str = ""  #: What could not be tested, and why; empty if everything was.
 
     @property
     def limited(self) -> bool:
@@ -105,9 +88,10 @@ def mean_rank(
     limit = min(p, q)
     if moments.ddof == 0:
         return _numerical(t[:limit], limit, level)
-    C = cell_covariances(moments, along, classes)
+    scatter = np.asarray(moments.scatter)
+    S = along.T @ (scatter if moments.pooled or classes is None else scatter[classes]) @ along
     rank, p_values = first_accepted(
-        lambda r: mean_p_value(t[r:].sum(), C[..., r:, r:], moments, classes, found=r),
+        lambda r: mean_p_value(t[r:].sum(), S[..., r:, r:], moments, classes, found=r),
         limit,
         level,
     )
@@ -122,33 +106,26 @@ def independent_shifts(count: NDArray, classes: NDArray | None = None) -> int:
     return int(np.maximum(seen - 1, 0).sum())
 
 
-def cell_covariances(
-    moments: Moments, axes: NDArray, classes: NDArray | None
-) -> NDArray[np.float64]:
-    """Covariance of each cell along the axes, (K, E, p, p); the class's for cells of two rows."""
-    picked = slice(None) if classes is None else classes
-    if moments.scatter is None or moments.pooled:
-        covariance = axes.T @ (moments.within() / max(moments.dof, 1.0)) @ axes
-        return np.broadcast_to(covariance, (*moments.count[picked].shape, *covariance.shape))
-    dof = np.maximum(moments.count[picked] - moments.ddof, 0.0)[..., None, None]
-    S = np.where(dof > 0, axes.T @ moments.scatter[picked] @ axes, 0.0)
-    whole = S.sum(axis=1, keepdims=True) / np.maximum(dof.sum(axis=1, keepdims=True), 1.0)
-    return np.where(dof >= 2, S / np.maximum(dof, 1.0), whole)
-
-
 def mean_p_value(
-    statistic: float, C: NDArray, moments: Moments, classes: NDArray | None, found: int = 0
+    statistic: float, S: NDArray, moments: Moments, classes: NDArray | None, found: int = 0
 ) -> float:
-    """Upper tail of the summed squared mean shifts of cells with covariances C (K, E, p, p).
+    """Upper tail of the summed squared mean shifts of cells with scatters S (K, E, p, p) or (p, p).
 
     `found` directions were chosen to hold the largest shifts, and the statistic is of the others.
     """
     count = moments.count if classes is None else moments.count[classes]
-    p, q, v = C.shape[-1], independent_shifts(count), np.maximum(count - 1, 2.0)
+    p, q, v = S.shape[-1], independent_shifts(count), np.maximum(count - 1, 2.0)
     n = (moments.dof - p - 1) / 2
     if n <= 1:
         # With too few rows the moments of the F approximation do not exist: no conclusion.
         return 1.0
+    if moments.pooled:
+        C = np.broadcast_to(S / max(moments.dof, 1.0), (*count.shape, p, p))
+    else:  # a cell of two rows has the covariance of its class
+        dof = np.maximum(count - 1, 0.0)[..., None, None]
+        S = np.where(dof > 0, S, 0.0)
+        whole = S.sum(axis=1, keepdims=True) / np.maximum(dof.sum(axis=1, keepdims=True), 1.0)
+        C = np.where(dof >= 2, S / np.maximum(dof, 1.0), whole)
     share = count / np.maximum(count.sum(axis=1, keepdims=True), 1.0)
     share = np.where(count > 0, share, 1.0)
     trace = np.trace(C, axis1=-2, axis2=-1)
@@ -211,7 +188,7 @@ def covariance_rank(
     p, q = factor.shape[1], independent_shifts(moments.count, picked)
     compared = independent_shifts(enough, picked)
     mapped = equal.map(factor)
-    large = replace(mapped, count=enough)
+    scatter, large = np.asarray(mapped.scatter), replace(mapped, count=enough)
     shifts = covariance_shifts(large, picked)
     if means:
         shifts = replace(shifts, means=mapped.mean_shifts(picked))
@@ -219,14 +196,19 @@ def covariance_rank(
         # Singular values of the shifts: squaring them first would hide the small in rounding.
         return _numerical(np.linalg.svd(shifts.stacked(), compute_uv=False) ** 2, p, level)
     spectrum = shifts.principal(0)[1]
-    rows = None if rows is None else residuals(rows, moments, equal, factor)
+    if rows is not None:
+        # Residuals: rows less their cell's mean, in units of their class's scale, whitened.
+        before, after = (np.einsum("keii->k", m.covariance) for m in (moments, equal))
+        scale = np.sqrt(after / np.where(before > 0, before, 1.0))
+        X = (rows.X - moments.mean[rows.k, rows.e]) * scale[rows.k, None]
+        rows = rows._replace(X=X @ factor)
 
     def p_value(r: int) -> float:
         axes = complement(shifts.leading(r))
         values = [1.0]
         if means:
-            C, total = cell_covariances(mapped, axes, picked), np.sum((shifts.means @ axes) ** 2)
-            values.append(mean_p_value(total, C, moments, picked))
+            total, S = np.sum((shifts.means @ axes) ** 2), axes.T @ scatter[picked] @ axes
+            values.append(mean_p_value(total, S, moments, picked))
         if compared:
             values.append(covariance_p_value(large, axes, picked, rows))
         return min(1.0, (1 + means) * min(values))

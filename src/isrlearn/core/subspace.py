@@ -26,24 +26,16 @@ _LARGE, _WILD = 1e12, 1e6
 class Subspace:
     """A spurious subspace, and how to remove it.
 
-    Parameters
-    ----------
-    basis : ndarray of shape (d, r)
-        Orthonormal basis of the directions that shift between environments.
-    dual : ndarray of shape (d, r)
-        ``dual.T @ x`` are the coordinates of x on `basis`, so ``x - basis @ dual.T @ x`` has no
-        spurious part. The same as `basis` where that projection is orthogonal; else orthogonal
-        in whitened coordinates.
-    spectrum : ndarray of shape (m,)
-        Strength of the directions found, strongest first.
-    rank_test : RankTest or None
-        How the rank was chosen, unless it was given.
+    ``dual.T @ x`` are the coordinates of x on `basis`, so ``x - basis @ dual.T @ x`` has no
+    spurious part. The two are the same where that projection is orthogonal; else it is orthogonal
+    in whitened coordinates.
     """
 
-    basis: NDArray[np.float64]  # (d, r)
-    dual: NDArray[np.float64]  # (d, r)
-    spectrum: NDArray[np.float64]  # (m,)
-    rank_test: RankTest | None = None
+    #: Orthonormal basis (d, r) of the directions that shift between environments.
+    basis: NDArray[np.float64]
+    dual: NDArray[np.float64]  #: (d, r)
+    spectrum: NDArray[np.float64]  #: Strength of the directions found (m,), strongest first.
+    rank_test: RankTest | None = None  #: How the rank was chosen, unless it was given.
 
     @property
     def rank(self) -> int:
@@ -95,15 +87,12 @@ class Eraser:
 
     def __call__(self, X: NDArray) -> NDArray:
         """Rows of X with the spurious part scaled, in X's own precision."""
-        if not self.basis.shape[1]:
-            return X.copy()
         return X + self._change((X - self.center).astype(X.dtype, copy=False))
 
     def centred(self, X: NDArray) -> NDArray:
         """Erased rows of X less the centre, in X's own precision."""
         Z = (X - self.center).astype(X.dtype, copy=False)
-        if self.basis.shape[1]:
-            Z += self._change(Z)
+        Z += self._change(Z)
         return Z
 
     def _change(self, Z: NDArray) -> NDArray:

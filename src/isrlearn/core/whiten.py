@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 #: Rows per feature from which whitened features are better than the features as they are.
 ROWS_PER_FEATURE = 20
-#: Rows per feature with which tests in whitened features keep their level.
-_ROWS_PER_TESTED_FEATURE = 10
-#: Rows of the smallest cell per feature with which its covariance is worth comparing.
-ROWS_PER_CELL_FEATURE = 3
-#: Largest number of principal components used when rows are too few for all features.
-_MOST = 200
+#: Rows per feature with which tests in whitened features keep their level, rows of the smallest
+#: cell per feature with which its covariance is worth comparing, and largest number of principal
+#: components used when rows are too few for all features.
+_ROWS_PER_TESTED_FEATURE, _ROWS_PER_CELL_FEATURE, _MOST = 10, 3, 200
 #: Smallest eigenvalue of a correlation matrix taken at face value. Below it a direction has no
 #: variance inside the cells, and only its differences between cells matter. Below the second number
 #: it is all rounding error.
@@ -32,12 +30,6 @@ _FLOOR, _ROUNDING = 1e-10, 1e-13
 @dataclass(frozen=True, eq=False)
 class Whitening:
     """Linear coordinates ``z = x @ factor`` with identity within-cell covariance.
-
-    Parameters
-    ----------
-    factor : ndarray of shape (d, p)
-    inverse : ndarray of shape (p, d)
-        ``z @ inverse`` is x again (its projection on p principal components if p < d).
 
     Examples
     --------
@@ -50,7 +42,8 @@ class Whitening:
     """
 
     factor: NDArray[np.float64]  # (d, p)
-    inverse: NDArray[np.float64]  # (p, d)
+    #: (p, d): ``z @ inverse`` is x again (its projection on p principal components if p < d).
+    inverse: NDArray[np.float64]
 
 
 def whitening(moments: Moments, *, total: bool = False) -> Whitening:
@@ -151,11 +144,8 @@ def without_rounding(directions: NDArray) -> NDArray[np.float64]:
 
 
 def reliable_components(moments: Moments, smallest_cell: float = np.inf) -> int | None:
-    """Number of principal components that a test can whiten; None if all the features.
-
-    `smallest_cell` is the number of degrees of freedom of the smallest covariance to be compared.
-    """
-    enough = max(1.0, np.floor(smallest_cell / ROWS_PER_CELL_FEATURE))
+    """Number of principal components that a test can whiten; None if all the features."""
+    enough = max(1.0, np.floor(smallest_cell / _ROWS_PER_CELL_FEATURE))
     rows = max(1.0, moments.dof // _ROWS_PER_TESTED_FEATURE)
     if moments.ddof == 0 or moments.n_features <= min(rows, enough):
         return None

@@ -73,7 +73,7 @@ def permutation_rank(
     moments = sum_cells(X, Cells(*names, k, e))
     smallest = smallest_cell(moments) if method.second_order else np.inf
     factor = reliable_coordinates(moments, smallest_cell=smallest).factor
-    shifts = method.shifts(equalised(moments, factor).map(factor), None)
+    shifts = method.shifts(equalised(moments, factor).map(factor))
     X -= moments.mean[k, e] if not len(shifts.means) else moments.total[1]
     rng = np.random.default_rng(random_state)
     members = [np.flatnonzero(k == c) for c in range(len(names[0]))]
