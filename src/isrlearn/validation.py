@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from isrlearn.core.labels import Cells, encode, is_missing
+from isrlearn.core.labels import MISSING, Cells, is_missing
 from isrlearn.core.methods import Method
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import independent_shifts
@@ -80,10 +80,9 @@ _CHOICES: dict[str, Sequence[object]] = {
 
 
 def check_parameters(estimator: Any, **choices: Sequence[object]) -> None:
-    """Raise unless every parameter of an estimator has a legal value.
+    """Raise unless every parameter of an estimator has a legal value; `choices` are its own.
 
-    `choices` are the legal values of parameters that are specific to the estimator. A `head` may
-    also be a pair or an estimator, and `weights` a dict, where there are classes.
+    A `head` may also be a pair or an estimator, and `weights` a dict, where there are classes.
     """
     legal = _CHOICES | choices
     for name, value in estimator.get_params(deep=False).items():
@@ -140,19 +139,16 @@ def dimension_limit(method: Method, count: NDArray, d: int, variant: str) -> tup
     filled = variant == "authors" and (method.one_class or not method.uses_classes)
     if method.second_order or d - 1 < limit or filled:
         return d - 1, f"at least one of the {d} dimensions must stay"
-    E = count.shape[1]
     K = 1 if classes is not None else int(np.sum(np.count_nonzero(count, axis=1) > 1))
     where = "" if K == 1 else f" in {K} classes"
-    return limit, f"the means of {E} environments{where} span no more"
+    return limit, f"the means of {count.shape[1]} environments{where} span no more"
 
 
 def check_n_spurious(value: int, bound: int, why: str, n_features: int) -> None:
-    """Raise if there are more spurious dimensions than these environments can show.
-
-    More environments may show more, as long as there are more features.
-    """
+    """Raise if there are more spurious dimensions than these environments can show."""
     if value > bound:
         message = f"n_spurious={value} is more than the {bound} possible here: {why}"
+        # More environments may show more, as long as there are more features.
         raise (IncompleteDataError if value < n_features else ValueError)(message)
 
 
@@ -189,20 +185,20 @@ def check_rows(
         except (TypeError, ValueError) as error:
             raise _of_column(X, error) from None
         X = SparseRows(X) if issparse(X) else X
-    if target == "classes":
-        if y.dtype.kind == "O":
-            missing = np.flatnonzero(is_missing(y))
-            if len(missing):
-                raise ValueError(
-                    f"the class of row {missing[0]} is missing ({len(missing)} in all); only "
-                    "environments may be unknown: leave these rows out"
-                )
-            encode(y)  # raises where classes cannot be sorted
-        check_classification_targets(y)
     e = check_environments(environments, len(X), estimator.missing_environments)
     if clusters is not None:
-        clusters = check_clusters(clusters, len(X))
+        clusters = check_environments(clusters, len(X), name="clusters")
     cells = Cells.of(y if target == "classes" else None, e, clusters)
+    for name, codes, hint in (
+        ("class", cells.k, "; only environments may be unknown: leave these rows out"),
+        ("cluster", cells.cluster, ": give a row that belongs to no other a cluster of its own"),
+    ):
+        missing = np.flatnonzero([] if codes is None else codes == MISSING)
+        if len(missing):
+            count = f"({len(missing)} in all)"
+            raise ValueError(f"the {name} of row {missing[0]} is missing {count}{hint}")
+    if target == "classes":
+        check_classification_targets(y)
     if not part and environments is not None and len(cells.environments) < 2:
         known = "" if not len(cells.environments) else f", {_show(cells.environments[0])}"
         raise ValueError(
@@ -263,9 +259,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False) -> Any:
             f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
             "features as input"
         )
-    names, known = X.feature_names, getattr(estimator, "feature_names_in_", None)
-    pairs = [] if names is None or known is None else zip(names, known, strict=False)
-    for i, (own, wanted) in enumerate(pairs):
+    known = getattr(estimator, "feature_names_in_", ())
+    for i, (own, wanted) in enumerate(zip(X.feature_names or (), known, strict=False)):
         if own != wanted:
             raise ValueError(
                 f"column {i} of X is {own!r}, but {name} was fitted with {wanted!r} there: read "
@@ -301,18 +296,6 @@ def check_environments(
     if array.shape != (n,):
         raise ValueError(
             f"{name} has shape {array.shape}, but X has {n} rows: give one label per row"
-        )
-    return array
-
-
-def check_clusters(clusters: ArrayLike, n: int) -> NDArray:
-    """Cluster of each row as an array."""
-    array = check_environments(clusters, n, name="clusters")
-    missing = np.flatnonzero(is_missing(array))
-    if len(missing):
-        raise ValueError(
-            f"the cluster of row {missing[0]} is missing ({len(missing)} in all): give a row that "
-            "belongs to no other a cluster of its own"
         )
     return array
 

@@ -1,6 +1,6 @@
 """How sums over rows are computed: cell moments, the logistic solver, components, row sources."""
 
-from isrlearn.engine.components import column_squares, project, row_components, scatter_times
+from isrlearn.engine.components import column_squares, project, row_components
 from isrlearn.engine.logistic import (
     LogisticFit,
     LogisticLoss,
@@ -25,6 +25,5 @@ __all__ = [
     "project",
     "row_blocks",
     "row_components",
-    "scatter_times",
     "sum_cells",
 ]

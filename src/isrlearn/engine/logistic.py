@@ -31,26 +31,14 @@ _MEMORY, _RESOLVED, _IDLE, _FLAT, _CONVERGED, _MOST_PASSES = 30, 1e-14, 3, 1e-3,
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """Coefficients of a logistic regression in the head's coordinates, and how they were found.
+    """Coefficients of a logistic regression in the head's coordinates, and how they were found."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (1, p), or (K, p) for K > 2 classes
-    intercept : ndarray of shape (1, G) or (K, G)
-        One column per group of rows with intercepts of their own; without groups, G = 1.
-    converged : bool
-        Whether the gradient vanished.
-    n_passes : int
-        Number of passes over the rows.
-    gradient_norm : float
-        Norm of the gradient of the mean loss at the end, in coordinates of unit curvature: about
-        the distance from the minimum, in root mean square change of a score.
-    """
-
-    coef: NDArray[np.float64]  # (1 or K, p)
-    intercept: NDArray[np.float64]  # (1 or K, G)
-    converged: bool
-    n_passes: int
+    coef: NDArray[np.float64]  #: (1, p), or (K, p) for K > 2 classes.
+    intercept: NDArray[np.float64]  #: (1, G) or (K, G): one column per group of rows.
+    converged: bool  #: Whether the gradient vanished.
+    n_passes: int  #: Number of passes over the rows.
+    #: Norm of the gradient of the mean loss at the end, in coordinates of unit curvature: about the
+    #: distance from the minimum, in root mean square change of a score.
     gradient_norm: float
 
 
@@ -59,21 +47,6 @@ class LogisticLoss:
     r"""Logistic loss of linear scores, :math:`\sum_i w_i\,\ell(y_i, W z_i + b)`, block by block.
 
     Two classes have one score; K > 2 classes have K scores and the multinomial loss.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        An array, a memory map or `Rows`.
-    codes : ndarray of int of shape (n,)
-        Classes 0, …, K−1.
-    weight : ndarray of shape (n,), optional
-        Weights of the rows.
-    coordinates : callable, optional
-        From rows to z; default: the rows themselves.
-    groups : ndarray of int of shape (n,), optional
-        Rows with intercepts of their own, 0, …, G−1; default: all rows share them.
-    compared : ndarray of bool of shape (K, G), optional
-        Which of K > 2 classes a group's rows are compared with; default: all.
 
     Examples
     --------
@@ -84,12 +57,12 @@ class LogisticLoss:
     (1.3863, [[-0.5]], [[0.0]])
     """
 
-    X: Any
-    codes: NDArray
-    weight: NDArray | None = None
-    coordinates: Any = None
-    groups: NDArray | None = None
-    compared: NDArray | None = None
+    X: Any  #: Rows (n, d): an array, a memory map or `Rows`.
+    codes: NDArray  #: Classes 0, …, K−1 of the rows (n,).
+    weight: NDArray | None = None  #: Weights of the rows (n,).
+    coordinates: Any = None  #: Function from rows to z; by default z are the rows themselves.
+    groups: NDArray | None = None  #: Rows with intercepts of their own (n,), 0, …, G−1.
+    compared: NDArray | None = None  #: Which of K > 2 classes each group compares (K, G).
 
     def loss_and_gradient(
         self, coef: NDArray, intercept: NDArray
@@ -102,11 +75,10 @@ class LogisticLoss:
             coef, shift = dense.fold(coef, np.zeros(len(coef)))
             intercept = intercept + shift[:, None]
         value, by_coef, by_intercept = 0.0, np.zeros(coef.shape), np.zeros(intercept.shape)
-        indicators = np.eye(intercept.shape[1])
+        group = np.eye(intercept.shape[1])
         for rows, Z in _blocks(self.X, len(coef), space if dense is None else None):
-            codes, scores, members = self.codes[rows], Z @ coef.T, np.ones((len(Z), 1))
-            if self.groups is not None:
-                members = indicators[self.groups[rows]]
+            members = np.ones((len(Z), 1)) if self.groups is None else group[self.groups[rows]]
+            scores, codes = Z @ coef.T, self.codes[rows]
             scores += members @ intercept.T
             own = np.arange(len(codes)), codes
             if self.compared is not None:
@@ -130,9 +102,8 @@ class LogisticLoss:
             by_coef += residual.T @ Z
             by_intercept += residual.T @ members
         if dense is not None:
-            by_coef = (
-                by_coef - np.outer(by_intercept.sum(axis=1), dense.eraser.center)
-            ) @ dense.linear
+            by_coef -= np.outer(by_intercept.sum(axis=1), dense.eraser.center)
+            by_coef = by_coef @ dense.linear
         return value, by_coef, by_intercept
 
     def class_curvature(self, coef: NDArray, intercept: NDArray) -> NDArray[np.float64]:

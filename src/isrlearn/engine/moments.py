@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from isrlearn.core.labels import Cells
@@ -17,10 +17,9 @@ from isrlearn.engine.rows import BLOCK, FEWEST, MOST, SparseRows
 #: float32 at a time; features below which float32 saves nothing; rows whose average is the first
 #: guess of a mean.
 _PART, _PART_ROWS, _NARROW, _GLANCE = 1 << 16, 256, 64, 32
-#: Mean square of a float32 column below which some of its squares have too few digits.
-_TINY = 1e-30
-#: Largest mean of a feature: sums of products of rows must not overflow.
-_LARGEST = 1e150
+#: Mean square of a float32 column below which some of its squares have too few digits, and largest
+#: mean of a feature: sums of products of rows must not overflow.
+_TINY, _LARGEST = 1e-30, 1e150
 
 
 def cell_moments(
@@ -34,7 +33,7 @@ def cell_moments(
     sample_weight: ArrayLike | None = None,
     chunk_size: int | None = None,
 ) -> Moments:
-    """Moments of a sample, read once, block by block.
+    """Moments of a sample, read once, block by block; those of two parts of a sample add up.
 
     The rows of a block are sorted by cell and centred, multiplied in their own precision, and
     merged into float64 sums (Chan, Golub and LeVeque's update). Float32 rows thus give means to
@@ -44,8 +43,7 @@ def cell_moments(
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Features: an array, a memory map, `Rows`, or any object with a shape that slices by rows.
-        Never copied as a whole.
+        An array, a memory map, `Rows`, or any object that slices by rows; never copied as a whole.
     y : array-like of shape (n,) or None
         Class of each row; None puts all rows in one class.
     environments : array-like of shape (n,)
@@ -60,11 +58,6 @@ def cell_moments(
         Frequency weights: a weight of 2 counts the row twice.
     chunk_size : int, optional
         Rows per block; default: about 64 MB of float32 rows.
-
-    Returns
-    -------
-    Moments
-        They add up: the moments of two parts of a sample are ``a + b``.
 
     Examples
     --------
@@ -126,11 +119,14 @@ def sum_cells(
             block, slot, w = block[keep], slot[keep], w[keep]
         if thin or block.dtype != np.float32 or width < _NARROW:
             block = block.astype(np.float64, copy=False)
-        if not len(slot):
-            continue
         with np.errstate(over="ignore", invalid="ignore"):  # found in the sums, and reported
             (_add_sparse if thin else _add_rows)(sums, block, slot, w)
-    _check_sums(sums, cells, getattr(X, "dtype", np.float64), d)
+    # What follows needs squares of squares in float64, and coefficients in float32.
+    limit = 1e70 if getattr(X, "dtype", None) == np.float32 else 1e140
+    squares = np.zeros(1) if scatter is None else np.einsum("...ii->...i", scatter)
+    legal = ((squares >= 1 / limit) & (squares <= limit)) | (squares == 0)
+    if not (legal.all() and (np.abs(sums.mean) <= _LARGEST).all()):
+        raise _out_of_range(sums.mean, squares, limit, cells, d)
     count, mean = (a.reshape(K, E, *a.shape[1:]) for a in (sums.count[: K * E], sums.mean[: K * E]))
     inside = outside = unlabelled = None
     if scatter is not None:
@@ -144,15 +140,12 @@ def sum_cells(
 
 @dataclass(eq=False)
 class _Sums:
-    """Running counts (S,) and means (S, d) of slots of rows, and the scatters (T, d, d) they join.
+    """Running sums of S slots of rows, and of the T scatters they join."""
 
-    `target` (S,) is the scatter of each slot; slots with the same target follow each other.
-    """
-
-    count: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    scatter: Any
-    target: NDArray[np.intp]
+    count: NDArray[np.float64]  # (S,)
+    mean: NDArray[np.float64]  # (S, d)
+    scatter: Any  # (T, d, d) or None
+    target: NDArray[np.intp]  # (S,): scatter of each slot; slots of one scatter follow each other
     memory: Any = None
 
 
@@ -225,33 +218,25 @@ def _gram(rows: NDArray) -> NDArray:
     return wide.T @ wide
 
 
-def _check_sums(sums: _Sums, cells: Cells, dtype: DTypeLike, n_features: int) -> None:
-    """Raise if a mean is not finite, or a spread is out of the range that a type can work with.
-
-    What follows needs squares of squares in float64, and coefficients in float32. Targets come
-    after the features.
-    """
-    bad = np.argwhere(~(np.abs(sums.mean) <= _LARGEST))
+def _out_of_range(
+    mean: NDArray, squares: NDArray, limit: float, cells: Cells, n_features: int
+) -> ValueError:
+    """The error that names the first mean that is not finite, or else the first bad spread."""
+    bad = np.argwhere(~(np.abs(mean) <= _LARGEST))
     if len(bad):
         slot, j = bad[0].tolist()
         K, E = len(cells.classes), len(cells.environments)
         k, e = divmod(slot, E) if slot < K * E else (slot - K * E, None)
         where = "unknown" if e is None else repr(cells.environments.tolist()[e])
-        raise ValueError(
+        return ValueError(
             f"feature {j} holds NaN or infinity (or values too large to be summed) in class "
             f"{cells.classes.tolist()[k]!r}, environment {where}; drop or impute those rows"
         )
-    if sums.scatter is None:
-        return
-    power = 35 if np.dtype(dtype) == np.float32 else 70
-    squares = np.einsum("...ii->...i", sums.scatter)
-    large = ~(squares <= 10.0 ** (2 * power))
-    small = (squares > 0) & (squares < 10.0 ** (-2 * power))
-    if (large | small).any():
-        j = int(np.argwhere(large | small)[0][-1])
-        name = f"feature {j}" if j < n_features else "the target"
-        raise ValueError(
-            f"{name} has values too {'large' if large[..., j].any() else 'small'} to be squared: "
-            f"their spread must lie between 1e-{power} and 1e{power}. Change its unit, for example "
-            "divide it by its standard deviation."
-        )
+    large, small = ~(squares <= limit), (squares > 0) & (squares < 1 / limit)
+    j = int(np.argwhere(large | small)[0][-1])
+    name, power = f"feature {j}" if j < n_features else "the target", np.log10(limit) / 2
+    return ValueError(
+        f"{name} has values too {'large' if large[..., j].any() else 'small'} to be squared: "
+        f"their spread must lie between 1e-{power:.0f} and 1e{power:.0f}. Change its unit, for "
+        "example divide it by its standard deviation."
+    )

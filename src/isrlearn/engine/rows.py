@@ -79,11 +79,6 @@ class ArrayRows(Rows):
 class SparseRows(Rows):
     """Rows of a SciPy sparse matrix or array: multiplied as they are, read in dense blocks.
 
-    Parameters
-    ----------
-    matrix : sparse matrix or array of shape (n, d)
-        float32 or float64.
-
     Examples
     --------
     >>> from scipy import sparse
@@ -109,14 +104,9 @@ class SparseRows(Rows):
 
 
 def row_blocks(X: Any, step: int | None = None) -> Iterator[tuple[slice, NDArray]]:
-    """Blocks of consecutive rows, each with its position.
+    """Blocks of `step` consecutive rows, by default of about 64 MB in float32, and their positions.
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        An array, a memory map, `Rows`, or any object with a shape that slices by rows.
-    step : int, optional
-        Rows per block; default: about 64 MB of float32 rows.
+    X is an array, a memory map, `Rows`, or any object with a shape that slices by rows.
 
     Examples
     --------
