@@ -191,20 +191,22 @@ def compare_models(
     task = task_of(task, model, rows.y)
     metric_of_task = "accuracy" if task == "classification" else "rmse"
     kind = ISRClassifierCV if task == "classification" else ISRRegressorCV
-    alternatives = {
+    models = {
         key: kind(n_spurious=0, scale=1.0, weights=weights)
         for key, weights in ALTERNATIVES[task].items()
     }
     if task == "classification":  # balanced models may move their threshold, as a search of ISR may
-        alternatives["plain"].set_params(threshold=None)
-    if name in alternatives:
-        raise ValueError(f"name must differ from {', '.join(alternatives)}; got {name!r}")
-    given = kind() if model is None else model
-    fitted = {key: _fitted(each, rows, cv, random_state) for key, each in alternatives.items()}
-    fitted[name] = given if is_fitted(given) else _fitted(given, rows, cv, random_state)
+        models["plain"].set_params(threshold=None)
+    if name in models:
+        raise ValueError(f"name must differ from {', '.join(models)}; got {name!r}")
+    alternatives = list(models)
+    models[name] = kind() if model is None else model
+    fitted = {
+        key: each if is_fitted(each) else _fitted(each, rows, cv, random_state)
+        for key, each in models.items()
+    }
     if test is None:
         folds = rows.folds(cv, metric_of_task, random_state)
-        models = {**alternatives, name: given}
         scored, predicted = _held_out(models, rows, folds, cv, random_state)
     else:
         scored = LabelledRows.of(test)

@@ -13,7 +13,6 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, Cells
@@ -106,12 +105,16 @@ class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Features of rows on which neither the network nor its head was trained.
-        y : array-like of shape (n_samples,)
-            Labels.
-        environments : array-like of shape (n_samples,)
-            Environment of each row; none may be missing.
+        y, environments : array-like of shape (n_samples,)
+            Class and environment of each row; none may be missing.
         """
-        candidates = self._candidates()
+        check.check_choice("penalty", self.penalty, ("l1", "l2"))
+        check.check_between("n_subsamples", self.n_subsamples, 1, np.inf)
+        candidates = [self.C] if np.ndim(self.C) == 0 else list(self.C)
+        if not candidates:
+            raise ValueError("C is empty; give one positive number, or several to choose from")
+        for C in candidates:
+            check.check_between("C", C, np.finfo(float).tiny, np.inf)
         rows, _, cells, _ = check.check_rows(
             self, X, y, environments, None, target="classes", part=True
         )
@@ -132,20 +135,6 @@ class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
         self.coef_ = coef / scaler.scale_
         self.intercept_ = intercept - self.coef_ @ scaler.mean_
         return self
-
-    def _check_fitted(self) -> None:
-        check_is_fitted(self)
-
-    def _candidates(self) -> list[float]:
-        """Candidates for C; a ValueError names the first parameter out of range."""
-        check.check_choice("penalty", self.penalty, ("l1", "l2"))
-        check.check_between("n_subsamples", self.n_subsamples, 1, np.inf)
-        candidates = [self.C] if np.ndim(self.C) == 0 else list(self.C)
-        if not candidates:
-            raise ValueError("C is empty; give one positive number, or several to choose from")
-        for C in candidates:
-            check.check_between("C", C, np.finfo(float).tiny, np.inf)
-        return candidates
 
 
 def _model(penalty: str, seed: int) -> OneVsRestClassifier:

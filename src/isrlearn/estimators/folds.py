@@ -22,9 +22,8 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
     """Rows to train on and rows to score, for each split of a selection rule.
 
     "leave-one-environment-out" holds out one environment after the other, or with more than twenty
-    of them a twentieth at a time; else folds are
-    stratified by class and environment, and split no cluster. `random_state` shuffles rows inside
-    cells.
+    of them a twentieth at a time; else folds are stratified by class and environment, and split no
+    cluster. `random_state` shuffles rows inside cells.
     """
     E = len(cells.environments)
     e = np.where(cells.e == MISSING, E, cells.e)

@@ -112,15 +112,9 @@ class Streaming(check.SparseInput):
         accepted as in scikit-learn, and not needed.
         """
         settings, first = self._settings(), not hasattr(self, "moments_")
+        how = {"target": self._target, "reset": first, "part": True}
         rows, target, cells, weight = check.check_rows(
-            self,
-            X,
-            y,
-            environments,
-            sample_weight,
-            target=self._target,
-            reset=first,
-            part=True,
+            self, X, y, environments, sample_weight, **how
         )
         sample = Sample(rows, cells, target if self._target == "numbers" else None, weight)
         # How many rows the whole has is not known before its last part: keep a scatter.
@@ -131,53 +125,50 @@ class Streaming(check.SparseInput):
                 "the previous fit kept only means, and partial_fit needs second moments; start "
                 "with partial_fit instead of fit"
             )
-        self._fit_moments(settings, moments if first else self.moments_ + moments)
+        moments = moments if first else self.moments_ + moments
+        self.moments_, self.environments_ = moments, moments.environments
+        self.__dict__.pop("coef_", None)
+        if self._target == "classes":
+            self.classes_ = moments.classes
+        try:
+            return self._fit_moments(settings, moments)
+        except check.IncompleteDataError as error:
+            self._missing_ = str(error)  # the moments are kept, without a head
         return self
 
     @available_if(_from_moments)
     @check.all_or_nothing
     def fit_moments(self, moments: Moments) -> Self:
         """Fit from moments computed elsewhere; of a regression with the target as last column."""
-        d = moments.n_features - (self._target == "numbers")
+        check.know_features(self, moments.n_features - (self._target == "numbers"))
+        return self._fit_moments(self._settings(), moments, few=True)
+
+    def _fit_moments(self, settings: Settings, moments: Moments, *, few: bool = False) -> Self:
+        """Fit from moments, which may be of a `few` environments only."""
+        names = moments.environments.tolist()
         if self._target == "classes":
             check.check_classes(moments.classes, moments.by_class[0])
-        check.know_features(self, d)
-        return fit(self._settings(), MomentSample(moments, d)).store(self)
-
-    def _fit_moments(self, settings: Settings, moments: Moments) -> None:
-        """Fit if the moments are enough; otherwise keep them, without a head."""
+        if len(names) < 2 and not few and self.missing_environments != "single":
+            raise check.IncompleteDataError(
+                f"ISR compares environments and needs at least two; known so far: {names}"
+            )
         d = moments.n_features - (self._target == "numbers")
-        self.moments_, self.environments_ = moments, moments.environments
-        self.__dict__.pop("coef_", None)
-        if self._target == "classes":
-            self.classes_ = moments.classes
-        try:
-            if self._target == "classes":
-                check.check_classes(moments.classes, moments.by_class[0])
-            single = self.missing_environments == "single"
-            if len(moments.environments) < 2 and not single:
-                names = moments.environments.tolist()
-                raise check.IncompleteDataError(
-                    f"ISR compares environments and needs at least two; known so far: {names}"
-                )
-            fit(settings, MomentSample(moments, d)).store(self)
-        except check.IncompleteDataError as error:
-            self._missing_ = str(error)
+        return fit(settings, MomentSample(moments, d)).store(self)
 
-    def _check_fitted(self) -> None:
-        """Raise unless there is a head; say which rows are missing where only parts were seen."""
-        if hasattr(self, "_missing_"):
-            raise ValueError(f"the rows seen so far are not enough to predict: {self._missing_}")
-        check_is_fitted(self, "coef_")
+
+def check_fitted(estimator: Any) -> None:
+    """Raise unless there is a head; say which rows are missing where only parts were seen."""
+    if hasattr(estimator, "_missing_"):
+        raise ValueError(f"the rows seen so far are not enough to predict: {estimator._missing_}")
+    check_is_fitted(estimator, "coef_")
 
 
 def known_intercepts(
     moments: Moments, coef: NDArray, environments: Any, n: int
 ) -> NDArray[np.float64]:
     """What known environments add to the scores of n rows, (n, m)."""
-    given = check.check_environments(environments, n, "raise")
-    added = own_intercepts(moments, coef)
-    added = np.vstack([added, np.zeros(added.shape[1])])
+    given = check.check_environments(environments, n)
+    added = np.vstack([own_intercepts(moments, coef), np.zeros(len(coef))])
     names = {name: i for i, name in enumerate(moments.environments.tolist())}
     return added[[names.get(name, -1) for name in np.asarray(given, dtype=object).tolist()]]
 
@@ -194,7 +185,6 @@ class LinearScores(check.SparseInput):
     moments_: Moments
     coef_: NDArray
     intercept_: NDArray
-    _check_fitted: Callable[[], None]
 
     def decision_function(self, X: Any, environments: Any = None) -> NDArray:
         """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes).
@@ -202,7 +192,7 @@ class LinearScores(check.SparseInput):
         Environments are not needed. If they are given, a row of an environment that was seen in
         the fit gets the intercept of that environment; None and new environments do not.
         """
-        self._check_fitted()
+        check_fitted(self)
         scores = affine(check.check_features(self, X), self.coef_.T, self.intercept_)
         if environments is not None and not hasattr(self, "moments_"):
             raise ValueError(f"{type(self).__name__} has no intercepts of environments: omit them")

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from isrlearn import validation as check
 from isrlearn.estimators.heads import HEADS, Sample
-from isrlearn.estimators.linear import Streaming, affine, known_intercepts
+from isrlearn.estimators.linear import Streaming, affine, check_fitted, known_intercepts
 from isrlearn.estimators.pipeline import Settings, fit
 
 
@@ -24,9 +24,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_spurious : int, "auto" or "permutation", default="auto"
-        Number of spurious dimensions. "auto" tests for it from moments; "permutation" compares
-        the same statistic with its values after the environments were permuted.
+    n_spurious
+        As in `ISRClassifier`.
     compare : {"auto", "means", "given-target"}, default="auto"
         "means" compares the means of the features, as published: if the target differs between
         environments, what predicts it is removed too. "given-target" compares means given the
@@ -35,15 +34,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         one standard error, and else removes nothing; with two environments, none can be held
         out. "auto" is "means" if there is nothing to decide: if `n_spurious` is a number, with
         in the published variants, and for a head given as a pair.
-    level : float, default=0.01
-        Level of each step of the rank test.
-    scale : float, default=0.0
-        Share of the spurious part that is kept, from 0 (nothing) to 1 (all).
-    n_components : int, float, "auto" or None, default="auto"
-        Reduce to that many principal components first, or to as many as hold that fraction of the
-        variance. "auto": all features if there are twenty rows per feature, else one component
-        per twenty rows, at most 200 (and all features below 50), and all features in the
-        published variants. None: always all features.
+    level, scale, n_components
+        As in `ISRClassifier`.
     variant : {"pooled", "paper", "authors"}, default="pooled"
         Our pooled form, or the published algorithm, with a penalty on features as they are
         ("authors": see `mean_subspace`).
@@ -55,9 +47,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         features; in the published variants, on features as they are.
     weights : "group" or None, default=None
         "group" gives every environment the same total weight for the head.
-    missing_environments : {"raise", "single"}, default="raise"
-        What to do when `fit` gets no environments: raise an error, or treat all rows as one
-        environment and remove nothing.
+    missing_environments
+        As in `ISRClassifier`.
 
     Attributes
     ----------
@@ -65,28 +56,18 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         Head in the original features, with the removal folded in.
     intercept_ : float
         Intercept of the head.
-    environments_ : ndarray
-        Names of the environments seen.
-    spurious_basis_ : ndarray of shape (n_features, n_spurious)
-        Orthonormal basis of the spurious subspace.
-    n_spurious_ : int
-        Number of spurious dimensions.
-    spectrum_ : ndarray
-        Strength of the directions, strongest first.
-    rank_test_ : RankTest or None
-        How many dimensions shift, unless their number was given.
     compared_ : {"means", "given-target", "nothing"}
         What was compared to find the directions removed; "nothing" if none was.
     held_out_ : dict or None
         If held-out environments decided: from "nothing", "means" and "given-target", as far as
         they were tried, to the root mean squared error in each environment of a ridge head
         fitted on others.
-    eraser_ : Eraser
-        The removal.
     moments_ : Moments
         Moments of the features and, as last column, the target.
-    n_features_in_, feature_names_in_ : int and ndarray of str
-        Number of features; their names, if X was a data frame.
+    environments_, spurious_basis_, n_spurious_, spectrum_, rank_test_, eraser_
+        As in `ISRClassifier`.
+    n_features_in_, feature_names_in_
+        As in `ISRClassifier`.
 
     Examples
     --------
@@ -144,17 +125,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Features, or `isrlearn.engine.Rows` that are read block by block.
-        y : array-like of shape (n_samples,)
-            Target.
-        environments : array-like of shape (n_samples,)
-            Environment of each row; None or NaN where it is unknown: such rows train the head only.
-        sample_weight : array-like of shape (n_samples,), optional
-            Frequency weights.
-        clusters : array-like of shape (n_samples,), optional
-            What rows have in common, such as their patient or video: the rank test then counts
-            clusters, not rows.
+        X, y, environments, sample_weight, clusters
+            As in `ISRClassifier.fit`, with the target as y.
         """
         settings = self._settings()
         rows, target, cells, weight = check.check_rows(
@@ -168,7 +140,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         If they are given, a row of an environment that was seen in the fit gets the intercept of
         that environment; None and new environments do not.
         """
-        self._check_fitted()
+        check_fitted(self)
         X = check.check_features(self, X)
         found = affine(X, self.coef_[:, None], self.intercept_)[:, 0]
         if environments is not None:
@@ -189,15 +161,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         # An explicit number is removed; and a trained head may have seen every environment.
         decided = not isinstance(self.n_spurious, str) or isinstance(self.head, tuple)
         decided = decided or self.variant != "pooled" or self.scale == 1
-        return Settings(
-            "regression",
-            self.n_spurious,
-            self.level,
-            self.scale,
-            self.n_components,
-            self.variant,
-            self.head,
-            self.alpha,
-            self.weights,
-            "means" if self.compare == "auto" and decided else self.compare,
-        )
+        given = self.get_params(deep=False)
+        del given["missing_environments"]
+        compare = "means" if self.compare == "auto" and decided else self.compare
+        return Settings("regression", penalty=given.pop("alpha"), **given | {"compare": compare})

@@ -38,27 +38,15 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
         "same": all columns, with the spurious part scaled; in the published variants with
         `n_components`, the principal components instead. "invariant": only the coordinates that
         are left (`scale` must be 0).
-    missing_environments : {"raise", "single"}, default="raise"
+    missing_environments
         As in `ISRClassifier`.
 
     Attributes
     ----------
-    environments_ : ndarray
-        Names of the environments seen.
-    spurious_basis_ : ndarray of shape (n_features, n_spurious)
-        Orthonormal basis of the spurious subspace.
-    n_spurious_ : int
-        Number of spurious dimensions.
-    spectrum_ : ndarray
-        Strength of the directions, strongest first.
-    rank_test_ : RankTest or None
-        How `n_spurious_` was decided, unless it was given.
-    eraser_ : Eraser
-        The removal.
-    moments_ : Moments
-        Moments of the training rows.
-    n_features_in_, feature_names_in_ : int and ndarray of str
-        Number of features; their names, if X was a data frame.
+    environments_, spurious_basis_, n_spurious_, spectrum_, rank_test_, eraser_, moments_
+        As in `ISRClassifier`.
+    n_features_in_, feature_names_in_
+        As in `ISRClassifier`.
 
     Examples
     --------
@@ -107,17 +95,8 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Features, or `isrlearn.engine.Rows` that are read block by block.
-        y : array-like of shape (n_samples,)
-            Classes; ignored by ``method="regression"``.
-        environments : array-like of shape (n_samples,)
-            Environment of each row; None or NaN where it is unknown.
-        sample_weight : array-like of shape (n_samples,), optional
-            Frequency weights.
-        clusters : array-like of shape (n_samples,), optional
-            What rows have in common, such as their patient or video: the rank test then counts
-            clusters, not rows.
+        X, y, environments, sample_weight, clusters
+            As in `ISRClassifier.fit`; y is ignored by ``method="regression"``.
         """
         settings = self._settings()
         target = "classes" if METHODS[self.method].uses_classes else None

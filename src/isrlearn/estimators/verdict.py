@@ -66,40 +66,39 @@ class Comparison:
     @property
     def headline(self) -> str:
         """The verdict and its main reason, in a sentence."""
-        found, verdict = self.change, self.verdict.capitalize()
-        if "weights" in verdict and self.answer == "no difference":
-            verdict += ", the simpler choice"
+        found, verdict, decided = self.change, self.verdict.capitalize(), ""
+        before, after, difference = _shown(found.worst, found)
+        if self.answer == "no difference":
+            verdict += ", the simpler choice" * ("weights" in verdict)
+        elif found.worst.low <= 0 <= found.worst.high:
+            decided = "; the average, {} to {} ({}), decides".format(*_shown(found.average, found))
         what = "accuracy" if found.metric == "accuracy" else "error"
         return (
-            f"{verdict}: the {what} of the worst group is "
-            f"{_score(found.worst.before, found)} with the {self.best} model and "
-            f"{_score(found.worst.after, found)} with {self._own}"
-            f" ({_difference(found.worst, found)}){self._decided}."
+            f"{verdict}: the {what} of the worst group is {before} with the {self.best} model and "
+            f"{after} with {self._own} ({difference}){decided}."
         )
-
-    @property
-    def _decided(self) -> str:
-        """What decided the answer, if it was not the worst group."""
-        found = self.change
-        if self.answer == "no difference" or not found.worst.low <= 0 <= found.worst.high:
-            return ""
-        return f"; the average, {_change(found)}, decides"
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The change of the average, the groups that lost, and what balanced weights do."""
-        found = self.change
+        found, groups = self.change, self.change.groups
+        average = "{} to {} ({})".format(*_shown(found.average, found))
+        lost = [
+            f"{g.environment if g.label is None else f'{g.label} in {g.environment}'} "
+            f"({_score(g.before, found)} to {_score(g.after, found)})"
+            for g in groups
+            if g.lost > g.gained and g.p_value * len(groups) < 0.05  # allowing for their number
+        ]
+        against = f"more than chance explains, compared with the {self.best} model"
         lines = [
-            f"Average over all rows, {self.best} to {self._own}: {_change(found)}.",
-            _lost(found, self.best),
+            f"Average over all rows, {self.best} to {self._own}: {average}.",
+            f"Groups that lose {against}: {markup.listed(lost, 5)}."
+            if lost
+            else f"No group loses {against}.",
         ]
         if self.best != "plain":
-            weights = self.from_plain[self.best].worst
-            lines.append(
-                f"Balanced weights alone change the worst group from "
-                f"{_score(weights.before, found)} to {_score(weights.after, found)} "
-                f"({_difference(weights, found)})."
-            )
+            weights = "{} to {} ({})".format(*_shown(self.from_plain[self.best].worst, found))
+            lines.append(f"Balanced weights alone change the worst group from {weights}.")
         return tuple(lines)
 
     @property
@@ -121,14 +120,16 @@ class Comparison:
             "change": self.change.to_dict(),
             "from_plain": {name: found.to_dict() for name, found in self.from_plain.items()},
         }
-        return json.loads(json.dumps(record, default=_plain))
+        text = json.dumps(
+            record, default=lambda v: v.item() if isinstance(v, np.generic) else str(v)
+        )
+        return json.loads(text)
 
     def __str__(self) -> str:
-        """The headline, a table of all models, and the sentences."""
         return "\n".join(self.lines())
 
     def lines(self, width: int = 10_000) -> list[str]:
-        """The same as lines, with sentences no wider than given."""
+        """The headline, a table of all models, and the sentences, no wider than given."""
         said = (line for text in self.sentences for line in wrap(text, width))
         return [*wrap(self.headline, width), "", *markup.aligned(*self._table()), "", *said]
 
@@ -164,39 +165,13 @@ def _better(found: PairedReport) -> int:
     return 0
 
 
-def _plain(value: Any) -> Any:
-    """A number of NumPy as Python's, anything else as text."""
-    return value.item() if isinstance(value, np.generic) else str(value)
-
-
 def _score(value: float, found: PairedReport) -> str:
     return f"{value:.1%}" if found.metric == "accuracy" else f"{value:.3g}"
 
 
-def _difference(change: Any, found: PairedReport) -> str:
-    """A difference with its interval, in points for accuracies."""
-    factor, form = (100, "+.1f") if found.metric == "accuracy" else (1, "+.3g")
+def _shown(change: Any, found: PairedReport) -> tuple[str, str, str]:
+    """Scores before and after, and their difference with its interval, in points for accuracies."""
+    factor, form, unit = (100, "+.1f", " points") if found.metric == "accuracy" else (1, "+.3g", "")
     value, low, high = (f"{factor * v:{form}}" for v in (change.difference, *change[2:]))
-    unit = " points" if found.metric == "accuracy" else ""
-    return f"{value}{unit}, {100 * found.level:g}% interval {low} to {high}"
-
-
-def _change(found: PairedReport) -> str:
-    """The average before and after."""
-    average = found.average
-    before, after = _score(average.before, found), _score(average.after, found)
-    return f"{before} to {after} ({_difference(average, found)})"
-
-
-def _lost(found: PairedReport, best: str) -> str:
-    """The groups that lost more rows than chance explains, allowing for their number."""
-    lost = [g for g in found.groups if g.lost > g.gained and g.p_value * len(found.groups) < 0.05]
-    names = [
-        f"{g.environment if g.label is None else f'{g.label} in {g.environment}'} "
-        f"({_score(g.before, found)} to {_score(g.after, found)})"
-        for g in lost
-    ]
-    against = f"more than chance explains, compared with the {best} model"
-    if not names:
-        return f"No group loses {against}."
-    return f"Groups that lose {against}: {markup.listed(names, 5)}."
+    difference = f"{value}{unit}, {100 * found.level:g}% interval {low} to {high}"
+    return _score(change.before, found), _score(change.after, found), difference
