@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -106,10 +107,8 @@ def free_text(present: NDArray) -> str:
 def _frequent(counts: Counter[str]) -> dict[str, int]:
     """The categories that occur often enough, with their counts."""
     least = min(_ENOUGH_ROWS, counts.total() / 100)
-    often = [
-        pair for pair in sorted(counts.items(), key=lambda p: (-p[1], p[0])) if pair[1] >= least
-    ]
-    return dict(sorted(often[:_MOST_CATEGORIES]))
+    often = sorted((-n, name) for name, n in counts.items() if n >= least)
+    return {name: -n for n, name in sorted(often[:_MOST_CATEGORIES], key=itemgetter(1))}
 
 
 def _as_text(different: list[str]) -> str:
@@ -137,9 +136,15 @@ def categories_of(name: str, present: list[str], n_missing: int) -> Column:
 def write_column(column: Column, values: NDArray, out: NDArray) -> None:
     """Write the numbers of a column (n, m)."""
     if column.use == NUMBER:
-        numbers = _numbers(column.name, values)
-        missing = np.isnan(numbers)
-        out[:, 0] = numbers
+        numeric = values.dtype.kind == "f"
+        out[:, 0] = values if numeric else np.nan
+        for row in [] if numeric else np.flatnonzero(~is_missing(values)):
+            try:
+                out[row, 0] = float(values[row])
+            except ValueError:
+                what = f"holds {shown_value(values[row])} in row {row + 1}, not a number"
+                raise ValueError(f"column {column.name!r} {what}") from None
+        missing = np.isnan(out[:, 0])
         out[missing, 0] = column.fill
         if not np.isfinite(out[:, 0]).all():
             row = np.flatnonzero(~np.isfinite(out[:, 0]))[0]
@@ -152,21 +157,6 @@ def write_column(column: Column, values: NDArray, out: NDArray) -> None:
         out[:, : len(place)] = codes[:, None] == np.arange(len(place))
     if column.missing:
         out[:, -1] = missing
-
-
-def _numbers(name: str, values: NDArray) -> NDArray[np.float64]:
-    """Values as floats, also if they are texts of numbers."""
-    if values.dtype.kind == "f":
-        return values
-    numbers = np.full(len(values), np.nan)
-    for row in np.flatnonzero(~is_missing(values)):
-        try:
-            numbers[row] = float(values[row])
-        except ValueError:
-            raise ValueError(
-                f"column {name!r} holds {shown_value(values[row])} in row {row + 1}, not a number"
-            ) from None
-    return numbers
 
 
 def texts_of(present: NDArray) -> list[str]:
@@ -187,7 +177,8 @@ def column_values(column: Any) -> NDArray:
         values = np.where(np.isnat(values), "", np.datetime_as_string(values))
     known = ~is_missing(values)
     present = values[known].tolist()
-    if values.dtype.kind == "O" and present and all(map(_is_number, present)):
+    sound = all(isinstance(v, Real | Decimal) and not isinstance(v, bool) for v in present)
+    if values.dtype.kind == "O" and present and sound:
         numbers = np.full(len(values), np.nan)
         numbers[known] = present
         return numbers
@@ -195,10 +186,6 @@ def column_values(column: Any) -> NDArray:
     stripped = (str(value).strip() for value in present)
     texts[known] = [None if text in NO_VALUE else text for text in stripped]
     return texts
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
 def counted(n: int, what: str) -> str:

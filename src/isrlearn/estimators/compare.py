@@ -130,12 +130,9 @@ def compare_models(
 
     Parameters
     ----------
-    X : array-like or sparse array of shape (n_samples, n_features)
-        Training rows.
-    y : array-like of shape (n_samples,)
-        Classes, or the target of a regression.
-    environments : array-like of shape (n_samples,)
-        Environment of each row; None or NaN where it is unknown.
+    X, y, environments
+        Training rows, dense or sparse, their classes or target, and their environments; None or
+        NaN where these are unknown.
     model : estimator, optional
         Fitted or not; by default `ISRClassifierCV()` or `ISRRegressorCV()`. Its settings are used
         as they are, and its own search, if it has one, is repeated wherever it is fitted.
@@ -155,10 +152,6 @@ def compare_models(
         What to call the model.
     random_state : int, default=0
         Seed of the folds.
-
-    Returns
-    -------
-    Comparison
 
     Notes
     -----
@@ -216,15 +209,11 @@ def compare_models(
     sizes: Any = group_sizes(rows.y, rows.environments, metric=metric_of_task)
     if not set(sizes) <= set(group_sizes(scored.y, scored.environments, metric=metric_of_task)):
         sizes = None
-    found = {
-        key: ComparedModel(
-            each,
-            getattr(each, "best_params_", None) or each.get_params(deep=False),
-            getattr(each, "best_score_", None),
-            group_report(scored.y, predicted[key], metric=metric, train_groups=sizes, **rest),
-        )
-        for key, each in fitted.items()
-    }
+    found = {}
+    for key, each in fitted.items():
+        settings = getattr(each, "best_params_", None) or each.get_params(deep=False)
+        report = group_report(scored.y, predicted[key], metric=metric, train_groups=sizes, **rest)
+        found[key] = ComparedModel(each, settings, getattr(each, "best_score_", None), report)
     best = max(alternatives, key=lambda key: fitted[key].best_score_)
 
     def paired(before: str, after: str) -> PairedReport:
@@ -239,8 +228,7 @@ def compare_models(
 def left_out(comparison: Comparison, rows: LabelledRows) -> dict[str, dict[Any, float]] | None:
     """Accuracy or error in each environment when it is left out, by the best alternative and ours.
 
-    Settings are those chosen on all rows. None if fewer than three environments are known, or if
-    nothing can be compared without one of them.
+    None if fewer than three are known, or if nothing can be compared without one of them.
     """
     regression = comparison.change.metric != "accuracy"
     cells = Cells.of(None if regression else rows.y, rows.environments)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
 from isrlearn import validation as check
-from isrlearn.core.labels import MISSING, Cells
+from isrlearn.core.labels import MISSING
 from isrlearn.estimators.linear import LinearScores
 from isrlearn.metrics import worst_group_accuracy
 
@@ -115,21 +115,37 @@ class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
             raise ValueError("C is empty; give one positive number, or several to choose from")
         for C in candidates:
             check.check_between("C", C, np.finfo(float).tiny, np.inf)
-        rows, _, cells, _ = check.check_rows(
-            self, X, y, environments, None, target="classes", part=True
-        )
+        how: Any = {"target": "classes", "part": True}
+        rows, _, cells, _ = check.check_rows(self, X, y, environments, None, **how)
         check.check_classes(cells.classes, np.bincount(cells.k))
-        groups, rng = _groups(cells), check_random_state(self.random_state)
+        unknown = int((cells.e == MISSING).sum())
+        if unknown:
+            raise ValueError(
+                f"DFRClassifier needs the environment of every row, and {unknown} of "
+                f"{len(cells.e)} are missing: remove these rows"
+            )
+        codes, rng = cells.k, check_random_state(self.random_state)
+        groups = np.unique(codes * len(cells.environments) + cells.e, return_inverse=True)[1]
         scaler = StandardScaler()
         Z = scaler.fit_transform(rows[:].astype(np.float64))
         model = _model(self.penalty, rng.randint(2**31 - 1))
         self.classes_, self.C_ = cells.classes, candidates[0]
         if len(candidates) > 1:
-            scores = _scores(model, candidates, Z, cells.k, groups, rng)
+            if np.bincount(groups).min() < 2:
+                raise ValueError(
+                    "the smallest group (a class in an environment) has one row, too few to fit on "
+                    "one half of the rows and choose C on the other; pass a single C"
+                )
+            halves = StratifiedKFold(2, shuffle=True, random_state=rng)
+            rest, held = next(halves.split(Z, groups))
+            used = rest[_balanced(groups[rest], rng)]
+            fits = (model.set_params(estimator__C=C).fit(Z[used], codes[used]) for C in candidates)
+            guesses = (fit.predict(Z[held]) for fit in fits)
+            scores = [worst_group_accuracy(codes[held], guess, groups[held]) for guess in guesses]
             self.C_ = candidates[int(np.argmax(scores))]
         model.set_params(estimator__C=self.C_)
         subsamples = (_balanced(groups, rng) for _ in range(self.n_subsamples))
-        heads = [model.fit(Z[i], cells.k[i]).estimators_ for i in subsamples]
+        heads = [model.fit(Z[i], codes[i]).estimators_ for i in subsamples]
         coef = np.mean([[part.coef_[0] for part in head] for head in heads], axis=0)
         intercept = np.mean([[part.intercept_[0] for part in head] for head in heads], axis=0)
         self.coef_ = coef / scaler.scale_
@@ -147,34 +163,8 @@ def _model(penalty: str, seed: int) -> OneVsRestClassifier:
     return OneVsRestClassifier(LogisticRegression(**settings, **kind))
 
 
-def _groups(cells: Cells) -> NDArray[np.intp]:
-    """Position of each row's group, a class in an environment, among those that have rows."""
-    unknown = int((cells.e == MISSING).sum())
-    if unknown:
-        raise ValueError(
-            f"DFRClassifier needs the environment of every row, and {unknown} of {len(cells.e)} "
-            "are missing: remove these rows"
-        )
-    return np.unique(cells.k * len(cells.environments) + cells.e, return_inverse=True)[1]
-
-
 def _balanced(groups: NDArray, rng: np.random.RandomState) -> NDArray[np.intp]:
     """Rows of a subsample in which every group is as large as the smallest one."""
     least = np.bincount(groups).min()
     members = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
     return np.concatenate([rng.choice(rows, least, replace=False) for rows in members])
-
-
-def _scores(
-    model: Any, candidates: list[float], Z: NDArray, codes: NDArray, groups: NDArray, rng: Any
-) -> list[float]:
-    """Worst-group accuracy of each C on one half of the rows, fitted on the other."""
-    if np.bincount(groups).min() < 2:
-        raise ValueError(
-            "the smallest group (a class in an environment) has one row, too few to fit on one "
-            "half of the rows and choose C on the other; pass a single C"
-        )
-    rest, held = next(StratifiedKFold(2, shuffle=True, random_state=rng).split(Z, groups))
-    rows = rest[_balanced(groups[rest], rng)]
-    fits = (model.set_params(estimator__C=C).fit(Z[rows], codes[rows]) for C in candidates)
-    return [worst_group_accuracy(codes[held], fit.predict(Z[held]), groups[held]) for fit in fits]

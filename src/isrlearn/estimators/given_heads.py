@@ -14,20 +14,13 @@ from isrlearn.core.subspace import Eraser
 from isrlearn.core.whiten import Coordinates
 from isrlearn.estimators.heads import Problem
 
-#: Rows on which a given head is checked to be affine.
-_PROBES = 16
-#: Most features that are rotated, by a d×d matrix, as in the authors' code.
-_ROTATED = 4096
-#: Share of the largest deviation below which a direction holds rounding errors.
-_ROUNDING = 1e-6
+#: Rows on which a given head is checked to be affine, most features that are rotated by a d×d
+#: matrix, and share of the largest deviation below which a direction holds rounding errors.
+_PROBES, _ROTATED, _ROUNDING = 16, 4096, 1e-6
 
 
 def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[NDArray, NDArray]:
-    """Coefficients and intercepts given by the user, in scikit-learn's shapes.
-
-    Classification has (1, d) for two classes (two rows, as in a network with two logits, are
-    replaced by their difference) and (K, d) for more; regression, ``n_classes=None``, has (d,).
-    """
+    """Coefficients (1, d), (K, d) or, of a regression, (d,), and intercepts given by the user."""
     if not isinstance(head, tuple) or len(head) != 2:
         raise ValueError(f"head must be a pair (coef, intercept); got {head!r}")
     coef = np.atleast_2d(np.asarray(head[0], dtype=float))
@@ -45,7 +38,7 @@ def check_head(head: object, n_classes: int | None, n_features: int) -> tuple[ND
         )
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ValueError("head's coef and intercept must be finite")
-    if n_classes == 2 and coef.shape[0] == 2:
+    if n_classes == 2 and coef.shape[0] == 2:  # a network with two logits
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
     return (coef[0], intercept) if n_classes is None else (coef, intercept)
 
@@ -61,11 +54,9 @@ def published_coordinates(eraser: Eraser) -> Coordinates:
 
 
 def published_head(head: Any, penalty: float, sample: Any) -> Any:
-    """The authors' logistic regression in place of ours; other heads as they are.
-
-    Their solver stops early, on features that are not centred, so that only the same one gives the
-    same predictions. Rows that are not in memory keep our solver, which minimises the same loss.
-    """
+    """The authors' logistic regression in place of ours; other heads as they are."""
+    # Their solver stops early, on features that are not centred, so that only the same one gives
+    # the same predictions. Rows that are not in memory keep ours, which minimises the same loss.
     if head != "logistic" or type(sample.X) is not np.ndarray:  # a memory map is on disk
         return head
     return LogisticRegression(C=1 / penalty if penalty else np.inf, max_iter=1000)
@@ -75,53 +66,36 @@ def fit_estimator(head: Any, problem: Problem, *, clean: bool) -> tuple[NDArray,
     """Coefficients and intercepts of a fitted clone of a linear scikit-learn estimator."""
     fitted = clone(head)
     Z, y, weight = problem.sample.in_memory(problem.coordinates, problem.weights)
-    Z = _without_rounding(Z) if clean else Z
-    if weight is None:
-        fitted.fit(Z, y)
-    elif has_fit_parameter(fitted, "sample_weight"):
-        fitted.fit(Z, y, sample_weight=weight)
-    else:
+    if clean:
+        # Rounding errors are left of what was erased, and a head without a penalty would magnify
+        # them: least squares in scikit-learn before 1.9 takes them for a feature. In float64: a
+        # float32 product would leave as much rounding error again.
+        wide = Z.astype(np.float64, copy=False)
+        values, vectors = np.linalg.eigh(wide.T @ wide)
+        nothing = vectors[:, values <= _ROUNDING**2 * values.max(initial=0.0)]
+        Z = wide - (wide @ nothing) @ nothing.T if nothing.size else Z
+    name = f"head {type(head).__name__}"
+    if weight is not None and not has_fit_parameter(fitted, "sample_weight"):
         raise ValueError(
-            f"head {type(head).__name__} takes no sample_weight, so rows cannot be weighted: "
+            f"{name} takes no sample_weight, so rows cannot be weighted: "
             "leave out sample_weight and weights, or use another head"
         )
+    fitted.fit(Z, y, **({} if weight is None else {"sample_weight": weight}))
     if not hasattr(fitted, "coef_") or not hasattr(fitted, "intercept_"):
         raise ValueError(
-            f"head {type(head).__name__} has no coef_ and intercept_: it must be a linear "
-            "estimator for the removal to be folded into it"
+            f"{name} has no coef_ and intercept_: it must be a linear estimator for the removal "
+            "to be folded into it"
         )
-    _check_affine(fitted, Z[:_PROBES])
-    regression = problem.sample.target is not None
-    coef = np.ravel(fitted.coef_) if regression else np.atleast_2d(fitted.coef_)
-    return problem.coordinates.fold(coef, np.atleast_1d(fitted.intercept_))
-
-
-def _without_rounding(Z: NDArray) -> NDArray:
-    """The rows with directions that hold nothing but rounding errors set to zero.
-
-    Rounding errors are left of what was erased, and a head without a penalty would magnify them:
-    least squares in scikit-learn before 1.9 takes them for a feature. In float64, because a
-    float32 product has too few digits and would leave as much rounding error again.
-    """
-    wide = Z.astype(np.float64, copy=False)
-    values, vectors = np.linalg.eigh(wide.T @ wide)
-    nothing = vectors[:, values <= _ROUNDING**2 * values.max(initial=0.0)]
-    return wide - (wide @ nothing) @ nothing.T if nothing.size else Z
-
-
-def _check_affine(fitted: Any, Z: NDArray) -> None:
-    """Raise unless coef_ and intercept_ are all there is to the head.
-
-    A head with a log link, or with one-versus-one coefficients, cannot be folded.
-    """
+    # Coefficients must be all there is to it: a log link, or one-versus-one, cannot be folded.
     scores = getattr(fitted, "decision_function", None if is_classifier(fitted) else fitted.predict)
-    if scores is None:
-        return
-    found = np.ravel(Z @ np.atleast_2d(fitted.coef_).T + fitted.intercept_)
-    expected = np.ravel(scores(Z))
+    found = np.ravel(Z[:_PROBES] @ np.atleast_2d(fitted.coef_).T + fitted.intercept_)
+    expected = found if scores is None else np.ravel(scores(Z[:_PROBES]))
     close = 1e-3 * np.abs(expected).max(initial=1e-12)  # float32 rows have float32 scores
     if found.shape != expected.shape or np.abs(found - expected).max(initial=0.0) > close:
         raise ValueError(
-            f"head {type(fitted).__name__} has a decision function other than "
-            "X @ coef_.T + intercept_: the removal cannot be folded into it. Use a linear one."
+            f"{name} has a decision function other than X @ coef_.T + intercept_: the removal "
+            "cannot be folded into it. Use a linear one."
         )
+    regression = problem.sample.target is not None
+    coef = np.ravel(fitted.coef_) if regression else np.atleast_2d(fitted.coef_)
+    return problem.coordinates.fold(coef, np.atleast_1d(fitted.intercept_))

@@ -48,10 +48,8 @@ def infer_environments(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Features of the training rows.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+        Features and classes of the training rows.
     environments : array-like of shape (n_samples,), optional
         Known environments, which are kept; None or NaN where they are unknown.
     strategy : {"labels", "errors", "clusters"}, optional
@@ -129,7 +127,15 @@ def infer_environments(
     if environments is not None:
         names, e = encode(check.check_environments(environments, len(features)))
         if (e == MISSING).any():
-            _check_known(names, e, C, cv)
+            count = np.bincount(e[e != MISSING], minlength=1)
+            if len(names) < 2 or (C is None and count.min() < max(cv, 2)):
+                pairs = zip(names.tolist(), count, strict=False)
+                found = ", ".join(f"{n} of {v!r}" for v, n in pairs) or "none at all"
+                raise ValueError(
+                    f"too few rows with an environment to predict the others from ({found}): at "
+                    f"least two environments are needed, with {max(cv, 2)} rows each (cv={cv!r}) "
+                    "to choose the penalty; label more rows, or pass fewer folds or a C"
+                )
             folds = StratifiedKFold(cv, shuffle=True, random_state=rng.randint(2**31 - 1))
             model, A = _predictor(features, codes, e, C, folds)
             e = np.where(e == MISSING, model.predict(A), e)
@@ -138,16 +144,27 @@ def infer_environments(
         guess = _errors(features, codes, C, cv, rng)
     else:
         guess = _clusters(features, codes, n_environments, n_components, rng)
-    _check_guess(Cells.of(labels, guess))
+    cells = Cells.of(labels, guess)
+    found = cells.environments.tolist()
+    if len(found) == 1:
+        raise ValueError(
+            f"all rows are {found[0]!r}: the head makes no mistake, so its errors do not show a "
+            "shortcut; give a smaller C or strategy='clusters'"
+        )
+    empty = np.argwhere(cells.count() == 0)
+    if len(empty):
+        k, e = empty[0]
+        raise ValueError(
+            f"no row of class {classes.tolist()[k]!r} is in guessed environment {found[e]!r}; try "
+            "another C, strategy or n_environments"
+        )
     return guess
 
 
 def drawn_environments(X: NDArray, cells: Cells) -> NDArray[np.intp]:
-    """Codes of environments, unknown ones drawn at random from their predicted probabilities.
-
-    A most probable environment that features hardly predict is that of most rows of the class:
-    such a guess would select rows by their features. A draw does not.
-    """
+    """Codes of environments, unknown ones drawn at random from their predicted probabilities."""
+    # A most probable environment that features hardly predict is that of most rows of the class:
+    # such a guess would select rows by their features. A draw does not.
     unknown = np.flatnonzero(cells.e == MISSING)
     if len(cells.environments) < 2 or not len(unknown):
         return cells.e
@@ -170,18 +187,6 @@ def _predictor(
     if C is None:
         model = GridSearchCV(model, {"C": _PENALTIES}, scoring="neg_log_loss", cv=folds)
     return model.fit(A[known], e[known]), A
-
-
-def _check_known(names: NDArray, e: NDArray, C: float | None, cv: int) -> None:
-    """Raise unless enough environments are known to predict the others."""
-    count = np.bincount(e[e != MISSING], minlength=1)
-    if len(names) < 2 or (C is None and count.min() < max(cv, 2)):
-        found = ", ".join(f"{n} of {v!r}" for v, n in zip(names.tolist(), count, strict=False))
-        raise ValueError(
-            f"too few rows with an environment to predict the others from ({found or 'none at all'}"
-            f"): at least two environments are needed, with {max(cv, 2)} rows each (cv={cv!r}) to "
-            "choose the penalty; label more rows, or pass fewer folds or a C"
-        )
 
 
 def _errors(X: NDArray, codes: NDArray, C: float | None, cv: int, rng: Any) -> NDArray[Any]:
@@ -224,20 +229,3 @@ def _clusters(
             order = linear_sum_assignment(reference @ centres.T, maximize=True)[1]
         guess[rows] = np.argsort(order)[found]
     return guess
-
-
-def _check_guess(cells: Cells) -> None:
-    """Raise unless every class has rows in every guessed environment."""
-    names = cells.environments.tolist()
-    if len(names) == 1:
-        raise ValueError(
-            f"all rows are {names[0]!r}: the head makes no mistake, so its errors do not show a "
-            "shortcut; give a smaller C or strategy='clusters'"
-        )
-    empty = np.argwhere(cells.count() == 0)
-    if len(empty):
-        k, e = empty[0]
-        raise ValueError(
-            f"no row of class {cells.classes.tolist()[k]!r} is in guessed environment "
-            f"{names[e]!r}; try another C, strategy or n_environments"
-        )

@@ -57,11 +57,9 @@ def own_intercepts(moments: Moments, coef: NDArray) -> NDArray[np.float64]:
 
 
 def check_precision(estimator: Any, coef: NDArray, intercept: NDArray, dtype: Any) -> None:
-    """Raise if ``x @ coef.T + intercept`` in this precision differs from the estimator's scores.
-
-    Far from the origin large terms cancel; a hundredth of a logit, or of the target's standard
-    deviation (as far as the moments show it), may be lost.
-    """
+    """Raise if ``x @ coef.T + intercept`` in this precision differs from the estimator's scores."""
+    # Far from the origin large terms cancel; a hundredth of a logit, or of the target's standard
+    # deviation (as far as the moments show it), may be lost.
     terms = np.abs(coef) @ np.abs(estimator.eraser_.center) + np.abs(intercept)
     lost, size = float(np.finfo(dtype).eps * np.max(terms)), 1.0
     if not hasattr(estimator, "classes_"):
@@ -112,7 +110,7 @@ class Streaming(check.SparseInput):
         accepted as in scikit-learn, and not needed.
         """
         settings, first = self._settings(), not hasattr(self, "moments_")
-        how = {"target": self._target, "reset": first, "part": True}
+        how: dict[str, Any] = {"target": self._target, "reset": first, "part": True}
         rows, target, cells, weight = check.check_rows(
             self, X, y, environments, sample_weight, **how
         )

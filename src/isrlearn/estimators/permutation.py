@@ -36,19 +36,8 @@ def permutation_rank(
     and the test are computed anew from every permutation. Where only covariances are compared,
     rows are centred on their cell first. It needs rows in memory, and two passes over them per
     permutation; a step ends as soon as its answer is certain. Rows of unknown environment are not
-    used.
-
-    Parameters
-    ----------
-    sample : Sample
-    method : Method
-        Which shifts are compared.
-    level : float, default=0.01
-        Level of each step.
-    n_permutations : int, default=199
-        At least ``1 / level - 1``, so that a p-value below the level is possible; raised to that
-        number for smaller levels.
-    random_state : int, default=0
+    used. There are at least ``1 / level - 1`` permutations, so that a p-value below the level is
+    possible.
 
     Examples
     --------

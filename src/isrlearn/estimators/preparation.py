@@ -31,7 +31,7 @@ from isrlearn.estimators.columns import (
     write_column,
 )
 from isrlearn.markup import listed
-from isrlearn.validation import check_choice
+from isrlearn.validation import check_choice, know_features
 
 #: Most columns that a message names.
 _MOST_SHOWN = 12
@@ -131,24 +131,19 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 listed(bad, _MOST_SHOWN) + hint * any("missing value" in each for each in bad)
             )
         self.columns_ = tuple(each for each in found if isinstance(each, Column))
-        outputs = self.get_feature_names_out().tolist()
+        outputs, n = self.get_feature_names_out().tolist(), len(next(iter(values.values())))
+        if not outputs and not n:
+            raise ValueError("the table has no rows (n_samples=0)")
         if not outputs:
-            left_out = listed(
-                [f"{shown_value(c.name)} ({c.why})" for c in self.columns_], _MOST_SHOWN
-            )
-            n = len(next(iter(values.values())))
-            if n == 0:
-                raise ValueError("the table has no rows (n_samples=0)")
+            reasons = [f"{shown_value(c.name)} ({c.why})" for c in self.columns_]
             raise ValueError(
-                f"every column is left out (n_samples={n}): {left_out}; include those to use"
+                f"every column is left out (n_samples={n}): {listed(reasons, _MOST_SHOWN)}; "
+                "include those to use"
             )
         if len(set(outputs)) < len(outputs):
             name = Counter(outputs).most_common(1)[0][0]
             raise ValueError(f"two columns would be named {shown_value(name)}; rename one of them")
-        self.n_features_in_ = len(table)
-        self.__dict__.pop("feature_names_in_", None)
-        if _named(X):
-            self.feature_names_in_ = np.array([*table], dtype=object)
+        know_features(self, len(table), [*table] if _named(X) else None)
         return self
 
     def _decide(self, name: str, values: NDArray, id_like: str) -> Column | str:
@@ -161,10 +156,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if name in self.exclude:
             return Column(name, LEFT_OUT, "as requested")
         if self.strict and not numeric and not named:
-            shown = (
-                f"holds {shown_value(present[0])}, not numbers" if len(present) else "has no values"
-            )
-            return f"{shown_value(name)} {shown}"
+            holds = f"holds {shown_value(present[0])}, not numbers" if len(present) else ""
+            return f"{shown_value(name)} {holds or 'has no values'}"
         if numeric and not finite and np.isinf(present).any():
             row = np.flatnonzero(np.isinf(values))[0] + 1
             return f"{shown_value(name)} is infinite in row {row}"
@@ -196,12 +189,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 f"{self.n_features_in_} features as input"
             )
         n = len(next(iter(table.values())))
-        out = np.empty((n, sum(len(column.outputs) for column in used)))
-        start = 0
-        for column in used:
-            stop = start + len(column.outputs)
+        stops = np.cumsum([0, *(len(column.outputs) for column in used)])
+        out = np.empty((n, stops[-1]))
+        for column, start, stop in zip(used, stops, stops[1:], strict=False):
             write_column(column, column_values(table[column.name]), out[:, start:stop])
-            start = stop
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
