@@ -34,7 +34,7 @@ from isrlearn.datasets import (
     make_waterbirds_like,
 )
 from isrlearn.estimators import ISRClassifierCV
-from isrlearn.estimators.folds import cell_folds
+from isrlearn.estimators.folds import folds_of
 from isrlearn.metrics import WorstGroupScorer, worst_group_accuracy
 from isrlearn.paper.tables import Table, csv_text, markdown, write_files
 
@@ -77,7 +77,7 @@ def waterbirds_case(quick: bool) -> tuple[str, Any, Any, dict[str, Any]]:
 def measured(name: str, train: Any, test: Any, grid: dict[str, Any], n_folds: int) -> list[dict]:
     """Seconds, choice and worst-group accuracies of both searches."""
     cells = Cells.of(train.y, train.environments)
-    folds = cell_folds(cells.k * len(cells.environments) + cells.e, n_folds)
+    folds = folds_of(train.X, cells, "worst-group", n_folds, None)
     search: Any = ISRClassifierCV(**grid, cv=folds)
     rows = []
     for kind in ("ISRClassifierCV", "GridSearchCV"):

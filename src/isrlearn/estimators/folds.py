@@ -23,11 +23,21 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
 
     "leave-one-environment-out" holds out one environment after the other, or with more than twenty
     of them a twentieth at a time; else folds are stratified by class and environment, and split no
-    cluster. `random_state` shuffles rows inside cells.
+    cluster. `random_state` shuffles rows inside cells. Unlike with scikit-learn's
+    `StratifiedKFold`, the only row of a cell is never held out: the cell could not be compared
+    without it. A cell with fewer rows than folds is held out in some folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cells = Cells.of(None, np.array([0, 0, 0, 0, 1, 1, 2]))
+    >>> [test.tolist() for _, test in folds_of(None, cells, "worst-group", 2, None)]
+    [[0, 2, 4], [1, 3, 5]]
     """
     E = len(cells.environments)
     e = np.where(cells.e == MISSING, E, cells.e)
     strata = cells.k * (E + 1) + e
+    fold = np.full(len(e), -1)  # in which each row is held out; -1: it always trains
     if selection == "leave-one-environment-out":
         if E < 3:
             raise ValueError(
@@ -35,60 +45,42 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
                 f"compare while the third is held out; there are {E}: "
                 f"{cells.environments.tolist()}"
             )
-        # Rows of unknown environment always train.
-        fold = np.append(np.arange(E) % min(E, MOST_FOLDS), -1)[e]
-        return [
-            (np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(max(fold) + 1)
-        ]
-    if isinstance(cv, Integral) and cells.cluster is not None:
-        n_folds = min(int(cv), len(np.unique(cells.cluster)))
-        cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+        fold = np.append(np.arange(E) % min(E, MOST_FOLDS), -1)[e]  # unknown ones always train
+    elif not isinstance(cv, Integral) or cells.cluster is not None:
+        return _by_splitter(X, strata, e, cells.cluster, cv, random_state)
+    elif cv < 2:
+        raise ValueError(f"cv must be at least 2 folds; got {cv}")
+    else:
+        names, size = np.unique(strata, return_counts=True)
+        order = [np.flatnonzero(strata == cell) for cell in names[size > 1]]
+        if random_state is not None:
+            order = [random_state.permutation(rows) for rows in order]
+        # Each cell continues where the last one stopped, so that folds have the same size too.
+        dealt = np.concatenate([[], *order]).astype(int)
+        fold[dealt] = np.arange(len(dealt)) % int(cv)
+    if fold.max(initial=-1) < 0:
+        raise ValueError(
+            f"no row can be held out: each class in each environment has only one row (n_samples="
+            f"{len(e)}); give a validation set"
+        )
+    return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(fold.max() + 1)]
+
+
+def _by_splitter(
+    X: Any, strata: NDArray, e: NDArray, cluster: NDArray | None, cv: Any, random_state: Any
+) -> list[Fold]:
+    """Folds of scikit-learn's splitters, or folds given as pairs of rows."""
     if isinstance(cv, Integral):
-        return cell_folds(strata, int(cv), random_state)
+        n_folds = min(int(cv), len(np.unique(cluster)))
+        cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
     with warnings.catch_warnings():
         # Clusters, or else environments, are the groups of splitters that use them; others warn.
         warnings.filterwarnings("ignore", "The (groups param|least populated)", UserWarning)
-        groups = e if cells.cluster is None else cells.cluster
+        groups = e if cluster is None else cluster
         pairs: Iterable = check_cv(cv, strata, classifier=True).split(X, strata, groups)
         found = [(np.asarray(train), np.asarray(test)) for train, test in pairs if len(test)]
     if not found:
         raise ValueError("cv has no (train, test) pair")
-    return found
-
-
-def cell_folds(
-    cells: NDArray[np.intp], n_folds: int, random_state: np.random.RandomState | None = None
-) -> list[Fold]:
-    """Folds (train, test) over which every cell is spread as evenly as its rows allow.
-
-    Unlike scikit-learn's `StratifiedKFold`, the only row of a cell is never held out: the cell
-    could not be compared without it. A cell with fewer rows than folds is held out in some folds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [test.tolist() for _, test in cell_folds(np.array([0, 0, 0, 0, 1, 1, 2]), 2)]
-    [[0, 2, 4], [1, 3, 5]]
-    """
-    if n_folds < 2:
-        raise ValueError(f"cv must be at least 2 folds; got {n_folds}")
-    fold = np.full(len(cells), -1)
-    taken = 0
-    names, size = np.unique(cells, return_counts=True)
-    for cell in names[size > 1]:
-        rows = np.flatnonzero(cells == cell)
-        if random_state is not None:
-            rows = random_state.permutation(rows)
-        # Each cell continues where the last one stopped, so that folds have the same size too.
-        fold[rows] = (taken + np.arange(len(rows))) % n_folds
-        taken += len(rows)
-    found = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
-    found = [(train, test) for train, test in found if len(test)]
-    if not found:
-        raise ValueError(
-            f"no row can be held out: each class in each environment has only one row (n_samples="
-            f"{len(cells)}); give a validation set"
-        )
     return found
 
 

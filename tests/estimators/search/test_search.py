@@ -14,8 +14,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from isrlearn import ISRClassifier, ISRRegressor
+from isrlearn.core.labels import Cells
 from isrlearn.estimators import ISRClassifierCV, ISRRegressorCV
-from isrlearn.estimators.folds import cell_folds
+from isrlearn.estimators.folds import folds_of
 from isrlearn.estimators.selection import (
     best_of,
     candidates,
@@ -31,7 +32,8 @@ SMALL = GRID | {"weights": None, "cv": 2, "threshold": None}
 
 def test_agrees_with_grid_search(data):
     """The same folds, the same scores, the same choice as scikit-learn's search."""
-    folds = cell_folds(np.unique(data.y, return_inverse=True)[1] * 3 + data.environments, 3)
+    cells = Cells.of(data.y, data.environments)
+    folds = folds_of(data.X, cells, "worst-group", 3, None)
     fast = ISRClassifierCV(**SMALL | {"weights": "class", "cv": folds})
     fast.fit(data.X, data.y, environments=data.environments)
     with sklearn.config_context(enable_metadata_routing=True):

@@ -7,9 +7,13 @@ import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut
 
 from isrlearn.core.labels import Cells
-from isrlearn.estimators.folds import cell_folds, folds_of
+from isrlearn.estimators.folds import folds_of
 
 CELLS = np.repeat([0, 1, 2, 3, 4], [40, 17, 6, 2, 1])
+
+
+def cell_folds(environments, n_folds, random_state=None):
+    return folds_of(None, Cells.of(None, environments), "worst-group", n_folds, random_state)
 
 
 @pytest.mark.parametrize("seed", [None, 0])
