@@ -131,18 +131,7 @@ class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
         model = _model(self.penalty, rng.randint(2**31 - 1))
         self.classes_, self.C_ = cells.classes, candidates[0]
         if len(candidates) > 1:
-            if np.bincount(groups).min() < 2:
-                raise ValueError(
-                    "the smallest group (a class in an environment) has one row, too few to fit on "
-                    "one half of the rows and choose C on the other; pass a single C"
-                )
-            halves = StratifiedKFold(2, shuffle=True, random_state=rng)
-            rest, held = next(halves.split(Z, groups))
-            used = rest[_balanced(groups[rest], rng)]
-            fits = (model.set_params(estimator__C=C).fit(Z[used], codes[used]) for C in candidates)
-            guesses = (fit.predict(Z[held]) for fit in fits)
-            scores = [worst_group_accuracy(codes[held], guess, groups[held]) for guess in guesses]
-            self.C_ = candidates[int(np.argmax(scores))]
+            self.C_ = _best(candidates, model, Z, codes, groups, rng)
         model.set_params(estimator__C=self.C_)
         subsamples = (_balanced(groups, rng) for _ in range(self.n_subsamples))
         heads = [model.fit(Z[i], codes[i]).estimators_ for i in subsamples]
@@ -168,3 +157,19 @@ def _balanced(groups: NDArray, rng: np.random.RandomState) -> NDArray[np.intp]:
     least = np.bincount(groups).min()
     members = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
     return np.concatenate([rng.choice(rows, least, replace=False) for rows in members])
+
+
+def _best(
+    candidates: list[float], model: Any, Z: NDArray, codes: NDArray, groups: NDArray, rng: Any
+) -> float:
+    """The C with the best worst-group accuracy on one half of the rows, fitted on the other."""
+    if np.bincount(groups).min() < 2:
+        raise ValueError(
+            "the smallest group (a class in an environment) has one row, too few to fit on one "
+            "half of the rows and choose C on the other; pass a single C"
+        )
+    rest, held = next(StratifiedKFold(2, shuffle=True, random_state=rng).split(Z, groups))
+    rows = rest[_balanced(groups[rest], rng)]
+    fits = (model.set_params(estimator__C=C).fit(Z[rows], codes[rows]) for C in candidates)
+    scores = [worst_group_accuracy(codes[held], f.predict(Z[held]), groups[held]) for f in fits]
+    return candidates[int(np.argmax(scores))]

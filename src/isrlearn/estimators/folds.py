@@ -47,7 +47,8 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
             )
         fold = np.append(np.arange(E) % min(E, MOST_FOLDS), -1)[e]  # unknown ones always train
     elif not isinstance(cv, Integral) or cells.cluster is not None:
-        return _by_splitter(X, strata, e, cells.cluster, cv, random_state)
+        groups = e if cells.cluster is None else cells.cluster
+        return _by_splitter(X, strata, groups, cv, random_state)
     elif cv < 2:
         raise ValueError(f"cv must be at least 2 folds; got {cv}")
     else:
@@ -67,16 +68,15 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
 
 
 def _by_splitter(
-    X: Any, strata: NDArray, e: NDArray, cluster: NDArray | None, cv: Any, random_state: Any
+    X: Any, strata: NDArray, groups: NDArray, cv: Any, random_state: Any
 ) -> list[Fold]:
     """Folds of scikit-learn's splitters, or folds given as pairs of rows."""
     if isinstance(cv, Integral):
-        n_folds = min(int(cv), len(np.unique(cluster)))
+        n_folds = min(int(cv), len(np.unique(groups)))
         cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
     with warnings.catch_warnings():
         # Clusters, or else environments, are the groups of splitters that use them; others warn.
         warnings.filterwarnings("ignore", "The (groups param|least populated)", UserWarning)
-        groups = e if cluster is None else cluster
         pairs: Iterable = check_cv(cv, strata, classifier=True).split(X, strata, groups)
         found = [(np.asarray(train), np.asarray(test)) for train, test in pairs if len(test)]
     if not found:
