@@ -121,11 +121,11 @@ def mean_p_value(
         return 1.0
     if moments.pooled:
         C = np.broadcast_to(S / max(moments.dof, 1.0), (*count.shape, p, p))
-    else:  # a cell of two rows has the covariance of its class
-        dof = np.maximum(count - 1, 0.0)[..., None, None]
-        S = np.where(dof > 0, S, 0.0)
-        whole = S.sum(axis=1, keepdims=True) / np.maximum(dof.sum(axis=1, keepdims=True), 1.0)
-        C = np.where(dof >= 2, S / np.maximum(dof, 1.0), whole)
+    else:
+        dof = np.maximum(count - 1, 0.0)
+        C = S / np.maximum(dof, 1.0)[..., None, None]
+        for k in np.flatnonzero((dof < 2).any(axis=1)):  # few rows: the covariance of their class
+            C[k, dof[k] < 2] = S[k, dof[k] > 0].sum(axis=0) / max(dof[k].sum(), 1.0)
     share = count / np.maximum(count.sum(axis=1, keepdims=True), 1.0)
     share = np.where(count > 0, share, 1.0)
     trace = np.trace(C, axis1=-2, axis2=-1)
