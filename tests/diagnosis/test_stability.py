@@ -21,7 +21,7 @@ def angles(cells, count, means, truth, n_seeds=15):
     true, predicted = [], []
     for seed in range(n_seeds):
         moments, W = whitened(*cells(count, means, seed=seed))
-        N = METHODS["mean"].shifts(moments, None).leading(1)
+        N = METHODS["mean"].shifts(moments).leading(1)
         true.append(np.degrees(principal_angles(N, W.factor.T @ truth)[0]))
         found = subspace_stability(moments, 1, n_bootstrap=30, random_state=seed)
         predicted.append(found.median[0])
@@ -53,6 +53,6 @@ def test_more_rows_bring_what_they_promise(cells):
     angles = []
     for seed in range(20):
         moments, W = whitened(*cells(np.full((2, 2), more), means, seed=100 + seed))
-        N = METHODS["mean"].shifts(moments, None).leading(1)
+        N = METHODS["mean"].shifts(moments).leading(1)
         angles.append(np.degrees(principal_angles(N, W.factor.T @ truth)[0]))
     assert np.median(angles) == pytest.approx(30, abs=4)
