@@ -247,7 +247,8 @@ class Fitter:
         if s.compare == "auto":
             s, held_out = self._chosen(s)
         found = self._subspace(s)
-        if not (self.clip or isinstance(s.head, tuple | None)):
+        enough = len(self.moments.environments) >= FEWEST
+        if enough and not (self.clip or isinstance(s.head, tuple | None)):
             held_out = held_out or self.held_out(s)
         if held_out and "removal" in held_out and is_harmful(held_out):
             warn_of_harm(held_out, found.rank)
@@ -272,40 +273,35 @@ class Fitter:
     def held_out(self, s: Settings) -> dict[str, NDArray] | None:
         """Accuracy in environments left out, without and with the removal that was tested for.
 
-        None where environments are too few to decide, the scatter of every cell is not there, or
-        the number of directions was given: then they are removed.
+        None where the scatter of every cell is not there, or where the number of directions was
+        given: then they are removed.
         """
         moments, method, tested = self.features, METHODS[s.method], isinstance(s.n_spurious, str)
         removes = tested and method.uses_classes and s.variant == "pooled" and s.scale < 1
-        if not removes or len(moments.environments) < FEWEST or moments.n_features >= _WIDE:
+        if not removes or moments.n_features >= _WIDE:
             return None
         rank = self._subspace(s).rank
         if moments.scatter is None or moments.pooled or not rank:
             return None
         return held_out_accuracy(moments, method, rank, penalty=s.penalty, scale=s.scale)
 
-    def _subspace(self, s: Settings) -> Subspace:
-        """The spurious subspace, found once for all settings that share it."""
-        key = (s.method, s.compare, s.n_spurious, s.level)
-        if key not in self._subspaces:
-            self._subspaces[key] = self._find(s)
-        return self._subspaces[key]
-
     def _chosen(self, s: Settings) -> tuple[Settings, dict[str, NDArray] | None]:
         """Settings that compare what helps on held-out environments, and the errors there."""
         options = ("means", "given-target") if s.n_spurious == "auto" else ("means",)
-        found = {how: self._find(replace(s, compare=how), quiet=True) for how in options}
+        found = {how: self._subspace(replace(s, compare=how), quiet=True) for how in options}
         found["nothing"] = replace(
             found["means"], basis=found["means"].basis[:, :0], dual=found["means"].dual[:, :0]
         )
-        for how, subspace in found.items():
-            self._subspaces[s.method, how, s.n_spurious, s.level] = subspace
+        self._subspaces[s.method, "nothing", s.n_spurious, s.level] = found["nothing"]
         warn = self.sample.has_rows and not self.clip
         best, held_out = helpful(self.reduced, found, s, warn=warn)
         return replace(s, compare=best), held_out
 
-    def _find(self, s: Settings, *, quiet: bool = False) -> Subspace:
-        """The spurious subspace, on the principal components if there are any."""
+    def _subspace(self, s: Settings, *, quiet: bool = False) -> Subspace:
+        """The spurious subspace, on the principal components if there are any, found once."""
+        key = (s.method, s.compare, s.n_spurious, s.level)
+        if key in self._subspaces:
+            return self._subspaces[key]
         method, moments, rank = METHODS[s.method], self.features, s.n_spurious
         d = moments.n_features
         if s.compare == "given-target" and len(moments.environments) > 1:
@@ -344,15 +340,17 @@ class Fitter:
                 _warn_if_equal(s, moments, self.sample)
             rank = min(rank, limit)
         found = method.find(moments, rank, variant=s.variant, level=s.level)
-        if found.basis.shape[1] < d:
-            return found
-        if not quiet:
+        whole = found.basis.shape[1] == d
+        if whole and not quiet:
             warnings.warn(
                 f"all {d} dimensions shift between environments; the one that shifts least is kept",
                 UserWarning,
                 stacklevel=6,
             )
-        return method.find(moments, d - 1, variant=s.variant, level=s.level)
+        if whole:
+            found = method.find(moments, d - 1, variant=s.variant, level=s.level)
+        self._subspaces[key] = found
+        return found
 
     def _tested(self, s: Settings, method: Method, sample: Any) -> RankTest | str:
         """The rank test where it needs more than the moments have; else "auto"."""

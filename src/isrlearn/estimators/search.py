@@ -22,7 +22,7 @@ from isrlearn.core.methods import METHODS
 from isrlearn.estimators import selection as rules
 from isrlearn.estimators.folds import empty_cells, folds_of, unseen_cell_folds
 from isrlearn.estimators.heads import Sample
-from isrlearn.estimators.held_out import is_harmful
+from isrlearn.estimators.held_out import FEWEST, is_harmful
 from isrlearn.estimators.pipeline import Fitter, Settings, warn_of_harm
 from isrlearn.progress import progress
 
@@ -99,7 +99,8 @@ class Search(check.SparseInput, BaseEstimator):
         check.check_choice("selection", self.selection_, rules.SELECTIONS)
         points, splits = self._points(sample), self._splits(sample, validation)
         by_group = self.selection_ == "worst-group" and self._target == "classes"
-        points = self._without_harm(points, sample) if by_group else points
+        if by_group and len(sample.cells.environments) >= FEWEST:
+            points = self._without_harm(points, sample)
         folds = unseen_cell_folds(sample.cells) if by_group and validation is None else None
         if folds == []:
             # Nothing shows what would happen in the empty cells: remove all that was found.
