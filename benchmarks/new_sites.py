@@ -288,7 +288,7 @@ def main() -> None:
         f"Means over {options.seeds} seeds (one run where a table has at most {MOST_ROWS:,} rows), "
         "then over sites; classes of a site count the same; ± is the standard error over sites of "
         "the paired difference. **Best**. Every method but `ISRClassifier`, which has C = "
-        "1, chooses C by the accuracy in training sites left out in turn; `ISRClassifierCV` "
+        "0.1, chooses C by the accuracy in training sites left out in turn; `ISRClassifierCV` "
         "also chooses how much to remove. Plain has no weights, group-balanced those of groups, "
         "`ISRClassifier` compares classes inside sites as it does by default (measured later than "
         "the other columns, on the same rows), all others weight the classes alike: a first "
