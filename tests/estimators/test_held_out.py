@@ -335,3 +335,11 @@ def test_a_few_environments_decide_nothing():
     clf = ISRClassifier().fit(X, y, e)
     assert clf.n_spurious_ > 0
     assert clf.held_out_ is None
+
+
+def test_an_environment_that_alone_differs_can_be_left_out():
+    mean, covariance = np.zeros((2, 10, 3)), np.tile(np.eye(3), (2, 10, 1, 1))
+    mean[1, :, 0], covariance[:, 4, 2, 2] = 2.0, 5.0
+    clf = ISRClassifier("cov", head="lda").fit_moments(Moments.population(mean, covariance, 100.0))
+    assert clf.n_spurious_ == 1
+    assert np.flatnonzero(np.isnan(clf.held_out_["removal"])).tolist() == [4]

@@ -95,8 +95,11 @@ def held_out_accuracy(
         limit = dimension_limit(method, train.count, d, "pooled")[0] if (~out).sum() > 1 else 0
         if not limit or not train.by_class[0].all():
             continue
+        try:
+            subspace = method.find(train, min(rank, limit))
+        except ValueError:
+            continue  # nothing shifts between the remaining environments
         weighted = train.reweighted(*cell_weights(train, "class"))
-        subspace = method.find(train, min(rank, limit))
         for how, share in (("nothing", 1.0), ("removal", scale)):
             eraser = Eraser.of(subspace, share, train.total[1])
             head = lda_head(weighted, head_coordinates(train, eraser), penalty=penalty)
