@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 
@@ -65,12 +64,15 @@ def progress(
     Rich draws it; without that package there is no bar. A total of None is not known; `done` was
     done before.
     """
-    if not (shown and on_terminal() and find_spec("rich")):
+    if not shown or not on_terminal():
         yield lambda done: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    except ImportError:
+        yield lambda done: None
+        return
     columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # With the default period of 30 s the time left would jump with every slow step.
     with Progress(*columns, console=Console(stderr=True), speed_estimate_period=600) as bar:
