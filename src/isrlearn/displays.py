@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -23,7 +24,7 @@ __all__ = ["GroupDisplay", "SamplesDisplay", "SpectrumDisplay", "TradeOffDisplay
 _MARKERS = "os^Dvp*X"
 
 
-class _Display:
+class _Display(ABC):
     """A plot on axes of its own or on given ones, kept as `ax_` and `figure_`."""
 
     size: ClassVar[tuple[float, float]] = (6.0, 4.0)
@@ -44,8 +45,9 @@ class _Display:
         self._draw(ax)
         return self
 
+    @abstractmethod
     def _draw(self, ax: Any) -> None:
-        raise NotImplementedError
+        """Draw on these axes."""
 
 
 class _ScoreDisplay(_Display):
@@ -67,8 +69,9 @@ class _ScoreDisplay(_Display):
         return cls._of({k: group_report(y_true, v, **given) for k, v in models.items()}).plot(ax)
 
     @classmethod
+    @abstractmethod
     def _of(cls, reports: dict[str, GroupReport]) -> Self:
-        raise NotImplementedError
+        """A display of these scores."""
 
 
 @dataclass(eq=False, repr=False)

@@ -50,6 +50,19 @@ def is_harmful(accuracy: Mapping[str, NDArray]) -> bool:
     return len(change) >= FEWEST and bool(change[k - 1] < -_PRICE)
 
 
+def warn_of_harm(accuracy: Mapping[str, NDArray], rank: int) -> None:
+    """Warn where nothing is removed because that would lower the accuracy in new environments."""
+    checked = np.isfinite(accuracy["removal"])
+    before, after = (accuracy[how][checked].mean() for how in ("nothing", "removal"))
+    warnings.warn(
+        f"removing what shifts between environments (dimensions: {rank}) lowers the accuracy in "
+        f"environments left out from {before:.2f} to {after:.2f} (mean over {checked.sum()}), so "
+        f"nothing was removed; n_spurious={rank} removes it",
+        UserWarning,
+        stacklevel=6,
+    )
+
+
 def held_out_accuracy(
     moments: Moments, method: Method, rank: int, *, penalty: float = 1.0, scale: float = 0.0
 ) -> dict[str, NDArray[np.float64]]:

@@ -38,6 +38,7 @@ from isrlearn.estimators.held_out import (
     held_out_accuracy,
     helpful,
     is_harmful,
+    warn_of_harm,
 )
 from isrlearn.estimators.permutation import permutation_rank
 
@@ -426,19 +427,6 @@ class Fitter:
             keep = "mean" if self.reduced.scatter is None else "pooled"
             self._parts = [(part, part.moments(keep)) for part in self.sample.subsamples()]
         return self._parts
-
-
-def warn_of_harm(accuracy: dict[str, NDArray], rank: int) -> None:
-    """Warn where nothing is removed because that would lower the accuracy in new environments."""
-    checked = np.isfinite(accuracy["removal"])
-    before, after = (accuracy[how][checked].mean() for how in ("nothing", "removal"))
-    warnings.warn(
-        f"removing what shifts between environments (dimensions: {rank}) lowers the accuracy in "
-        f"environments left out from {before:.2f} to {after:.2f} (mean over {checked.sum()}), so "
-        f"nothing was removed; n_spurious={rank} removes it",
-        UserWarning,
-        stacklevel=6,
-    )
 
 
 def _warn_if_equal(settings: Settings, moments: Moments, sample: Any) -> None:

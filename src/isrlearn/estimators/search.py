@@ -22,8 +22,8 @@ from isrlearn.core.methods import METHODS
 from isrlearn.estimators import selection as rules
 from isrlearn.estimators.folds import empty_cells, folds_of, unseen_cell_folds
 from isrlearn.estimators.heads import Sample
-from isrlearn.estimators.held_out import FEWEST, is_harmful
-from isrlearn.estimators.pipeline import Fitter, Settings, warn_of_harm
+from isrlearn.estimators.held_out import FEWEST, is_harmful, warn_of_harm
+from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.progress import progress
 
 Split = tuple[Sample, Sample]
