@@ -228,8 +228,23 @@ def rows() -> list[tuple[str, ...]]:
             "the oracle searched too): "
             + errors("linear-unit-tests-paper-cov", "3s'", *(("isr-cov", E) for E in (2, 3, 4)))
             + "; baselines on Example-2 to 3s in [their "
-            "table](linear-unit-tests-published/table.md). The others not run: estimated at 20 "
-            "minutes of one core per seed for ISR, and 40 for the baselines on 3' and 3s'",
+            "table](linear-unit-tests-published/table.md)",
+        ),
+        (
+            "the same, all methods and data sets in one run",
+            "`isr bench linear-unit-tests --seeds 1 --environments 2,6 --optimizer published "
+            "--search-seeds 1`",
+            "1 (paper 50)",
+            "yes: 10,000 Adam steps; 20 trials for ISR's heads, and for all methods on 3' and 3s'; "
+            "two numbers of environments, since a full curve takes several hours of one core per "
+            "seed",
+            "Example-3s', E = 6: "
+            + errors(
+                "linear-unit-tests-paper-all",
+                "3s'",
+                *((name, 6) for name in ("isr-mean", "isr-cov", "erm", "irmv1", "oracle")),
+            )
+            + " ([table](linear-unit-tests-paper-all/table.md))",
         ),
         (
             "Figure 6 (5.1.2): samples of the data sets",
