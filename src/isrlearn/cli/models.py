@@ -118,6 +118,8 @@ def inspect(model: Path) -> Result:
     if test is not None:
         p_values = ", ".join(f"{p:.2g}" for p in test["p_values"][-4:])
         removed += f" (tested at level {test['level']:g}; last p-values {p_values})"
+        if test["rank"] and not record["n_spurious"]:
+            removed += f"; {test['rank']} shift, and were kept"
     names = record["feature_names"] or ["not named"]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     facts = {
