@@ -658,6 +658,25 @@ def test_adapted_head_sees_nothing_of_the_spurious_basis(binary, ternary, varian
         )
 
 
+@pytest.mark.parametrize("head", ["logistic", "lda", LogisticRegression(C=0.1)], ids=str)
+@pytest.mark.parametrize("n", [500, 50_000])
+def test_a_fitted_head_keeps_the_share_however_many_rows_there_are(head, n):
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += y
+    X[:, 1] += y * (1 + e)
+    found = {
+        scale: ISRClassifier(n_spurious=1, scale=scale, head=head).fit(X, y, environments=e)
+        for scale in (0.0, 0.25, 1.0)
+    }
+    for name in ("coef_", "intercept_"):
+        without, some, whole = (getattr(clf, name) for clf in found.values())
+        np.testing.assert_allclose(some, 0.75 * without + 0.25 * whole, atol=1e-12)
+    kept = [(clf.coef_ @ clf.spurious_basis_).item() for clf in found.values()]
+    assert kept[1] == pytest.approx(0.25 * kept[2], abs=1e-9)
+
+
 @pytest.mark.parametrize("scale", [0.0, 0.25, 0.5])
 def test_scale_is_what_is_kept(binary, scale):
     X, y, e = binary

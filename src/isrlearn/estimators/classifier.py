@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import has_fit_parameter
 
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
-from isrlearn.estimators.heads import HEADS, Sample
-from isrlearn.estimators.linear import LinearScores, Streaming
-from isrlearn.estimators.pipeline import Settings, fit
+from isrlearn.estimators.heads import HEADS
+from isrlearn.estimators.linear import LinearScores, Streaming, settings_of
+from isrlearn.estimators.pipeline import Settings
 
 #: C where it is not given: whitened features need little freedom.
 _USUAL_C = 0.1
 
 
+@dataclass(eq=False, repr=False)
 class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     """Linear classifier that ignores what shifts between environments.
 
@@ -45,7 +45,9 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     level : float, default=0.01
         Level of each step of the rank test.
     scale : float, default=0.0
-        Share of the spurious part that is kept, from 0 (nothing) to 1 (all).
+        Share of the spurious part that is kept, from 0 (nothing) to 1 (all): the head lies that
+        far from the one fitted without the spurious part to the one fitted with it. In the
+        published variants the features are scaled before the head is fitted.
     n_components : int, float, "auto" or None, default="auto"
         Reduce to that many principal components first, or to as many as hold that fraction of the
         variance. "auto": all features if there are twenty rows per feature, else one component
@@ -122,68 +124,19 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     (2, (1, 5))
     """
 
-    __metadata_request__fit = {"environments": True, "clusters": True}
-    __metadata_request__partial_fit = {"environments": True}
+    method: str = "mean"
+    _: KW_ONLY
+    n_spurious: int | str = "auto"
+    level: float = 0.01
+    scale: float = 0.0
+    n_components: int | float | str | None = "auto"
+    variant: str = "pooled"
+    head: Any = "logistic"
+    C: float | str = "auto"
+    weights: Any = "auto"
+    missing_environments: str = "raise"
 
     _target = "classes"
-
-    def __init__(
-        self,
-        method: str = "mean",
-        *,
-        n_spurious: int | str = "auto",
-        level: float = 0.01,
-        scale: float = 0.0,
-        n_components: int | float | str | None = "auto",
-        variant: str = "pooled",
-        head: Any = "logistic",
-        C: float | str = "auto",
-        weights: Any = "auto",
-        missing_environments: str = "raise",
-    ) -> None:
-        self.method = method
-        self.n_spurious = n_spurious
-        self.level = level
-        self.scale = scale
-        self.n_components = n_components
-        self.variant = variant
-        self.head = head
-        self.C = C
-        self.weights = weights
-        self.missing_environments = missing_environments
-
-    @check.all_or_nothing
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        environments: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        clusters: ArrayLike | None = None,
-    ) -> Self:
-        """Find the spurious subspace and fit the head on the rest.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features, or `isrlearn.engine.Rows` that are read block by block.
-        y : array-like of shape (n_samples,)
-            Classes.
-        environments : array-like of shape (n_samples,)
-            Environment of each row; None or NaN where it is unknown: such rows train the head only.
-        sample_weight : array-like of shape (n_samples,), optional
-            Frequency weights.
-        clusters : array-like of shape (n_samples,), optional
-            What rows have in common, such as their patient or video: the rank test then counts
-            clusters, not rows.
-        """
-        settings = self._settings()
-        rows, _, cells, weight = check.check_rows(
-            self, X, y, environments, sample_weight, target=self._target, clusters=clusters
-        )
-        check.check_classes(cells.classes, np.bincount(cells.k, weight))
-        return fit(settings, Sample(rows, cells, weight=weight)).store(self)
 
     def _settings(self) -> Settings:
         """The parameters, checked."""
@@ -193,29 +146,17 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
             head=[name for name in HEADS if HEADS[name].task == "classification"],
             weights=("auto", "class", "group", "within", "subsample", None),
         )
-        weights, head = self.weights, self.head
-        logistic = isinstance(head, str) and head == "logistic"
-        if isinstance(weights, str) and weights == "auto":
+        head, weights, C = self.head, self.weights, self.C
+        pooled = self.variant == "pooled"
+        ours = pooled and head == "logistic"
+        if weights == "auto" and not ours:
             able = isinstance(head, str) or has_fit_parameter(head, "sample_weight")
-            weights = ("auto" if logistic else "group") if able else None
-            weights = weights if self.variant == "pooled" else None
-        ours = logistic and self.variant == "pooled"
-        C: Any = self.C
-        if isinstance(C, str):
-            C = _USUAL_C if ours else 1.0
-        if isinstance(weights, str) and weights == "within" and not ours:
+            weights = "group" if pooled and able else None
+        if weights == "within" and not ours:
             raise ValueError(
                 f"weights='within' needs head='logistic' and variant='pooled'; with head={head!r} "
                 f"and variant={self.variant!r} use weights='group'"
             )
-        return Settings(
-            self.method,
-            self.n_spurious,
-            self.level,
-            self.scale,
-            self.n_components,
-            self.variant,
-            self.head,
-            1.0 / C,
-            weights,
-        )
+        if isinstance(C, str):
+            C = _USUAL_C if ours else 1.0
+        return settings_of(self, weights=weights, penalty=1.0 / C)

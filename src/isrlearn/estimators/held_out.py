@@ -113,9 +113,13 @@ def held_out_accuracy(
         except ValueError:
             continue  # nothing shifts between the remaining environments
         weighted = train.reweighted(*cell_weights(train, "class"))
-        for how, share in (("nothing", 1.0), ("removal", scale)):
-            eraser = Eraser.of(subspace, share, train.total[1])
-            head = lda_head(weighted, head_coordinates(train, eraser), penalty=penalty)
+        erasers = [Eraser.of(subspace, share, train.total[1]) for share in (1.0, 0.0)]
+        plain, erased = (
+            lda_head(weighted, head_coordinates(train, eraser), penalty=penalty)
+            for eraser in erasers
+        )
+        kept = [scale * p + (1 - scale) * e for p, e in zip(plain, erased, strict=True)]
+        for how, head in (("nothing", plain), ("removal", kept)):
             found[how][out] = _gaussian_accuracy(moments.of_environments(out), *head)
     return found
 
@@ -230,10 +234,15 @@ def held_out_errors(
         pooled = replace(train, scatter=train.within())
         features, weighted = compared_moments(pooled, "means"), weigh(train)
         most = min(int((~out).sum()), features.n_features) - 1
+        plain: Any = None
         for how, rank in {"nothing": 0, **ranks}.items():
             found = regression_subspace(compared_moments(pooled, how), min(rank, most))
-            eraser = Eraser.of(found, scale, features.total[1])
-            coef, intercept = ridge_head(weighted, head_coordinates(features, eraser), alpha=alpha)
+            eraser = Eraser.of(found, 0.0, features.total[1])
+            head = ridge_head(weighted, head_coordinates(features, eraser), alpha=alpha)
+            plain = plain or head
+            coef, intercept = (
+                scale * p + (1 - scale) * h for p, h in zip(plain, head, strict=True)
+            )
             residual = np.append(-coef, 1.0)
             bias = moments.mean[0, out] @ residual - intercept
             variance = (scatter[out] @ residual) @ residual / moments.count[0, out]

@@ -378,8 +378,16 @@ class Fitter:
         """Coefficients and intercepts on the (reduced) features."""
         rank = subspace.basis.shape[1]
         idle = rank == 0 or s.scale == 1
-        erased = None if idle else (s.method, s.compare, rank, s.scale)
-        shared = (erased, s.head if isinstance(s.head, str) else id(s.head), repr(s.weights))
+        if s.variant == "pooled" and not idle and s.scale:
+            # Between the two heads, as `Eraser.fold` is for a given one. A head that is fitted on
+            # scaled features would undo the scale, the more rows there are.
+            erased, whole = (self._head(replace(s, scale=end), subspace) for end in (0.0, 1.0))
+            coef, intercept = (
+                (1 - s.scale) * a + s.scale * b for a, b in zip(erased, whole, strict=True)
+            )
+            return coef, intercept
+        removed = None if idle else (s.method, s.compare, rank, s.scale)
+        shared = (removed, s.head if isinstance(s.head, str) else id(s.head), repr(s.weights))
         key = (*shared, s.penalty)
         if key in self._heads:
             return self._heads[key]
