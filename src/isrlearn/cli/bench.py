@@ -104,6 +104,11 @@ REAL = (
     option("--cache", type=FOLDER, help="Folder of trained features. [default: OUT/features]"),
     _count("--jobs", 1, "Processes."),
 )
+TRAINED = (
+    option("--network", help="Network to train."),
+    option("--precision", type=Choice(["float32", "bfloat16"]), help="Of the convolutions."),
+    *REAL,
+)
 FOLDERS = (
     option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of the data set."),
     option(
@@ -257,8 +262,8 @@ _add(_synthetic, SYNTHETIC, "multiclass", "--seeds 20", "Errors with 2 to 7 clas
 _add(_synthetic, SYNTHETIC, "regression", "--seeds 20", "Errors with 3 to 6 spurious dimensions.")
 _add(_partial, PARTIAL, "partial-labels", "--draws 5", "Accuracy with few environment labels.")
 _add(_regimes, REGIMES, "regimes", "--seeds 2", "ISR and its competitors where groups are missing.")
-_add(_real, REAL, "mc-cmnist", "--seeds 2", "ISR-Multiclass on Multi-class Coloured MNIST.")
-_add(_real, REAL, "rcfmnist", "--seeds 3", "ISR-Regression on Rotated Coloured Fashion-MNIST.")
+_add(_real, TRAINED, "mc-cmnist", "--seeds 2", "ISR-Multiclass on Multi-class Coloured MNIST.")
+_add(_real, TRAINED, "rcfmnist", "--seeds 3", "ISR-Regression on Rotated Coloured Fashion-MNIST.")
 _add(_real, REAL, "law-school", "--seeds 20", "ISR-Regression on grades of law students.")
 _add(_real, REAL, "pretrained", "--seeds 5", "Heads on a pretrained encoder of photographs.")
 _add(_real, FOLDERS, "waterbirds", "--data waterbirds", "ISR-Mean and ISR-Cov on Waterbirds.")

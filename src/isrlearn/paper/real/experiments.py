@@ -30,6 +30,7 @@ from isrlearn.paper.real.networks import (
     efficientnet_lite0,
     network_for,
     perceptron,
+    resnet18,
 )
 from isrlearn.paper.real.tables import HEADS, ORACLE, Experiment
 
@@ -116,6 +117,7 @@ CLIP = Experiment(
 )
 
 
+_PRECISION = {"precision": "float32"}
 _MC_CMNIST_OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
     "erm": {},
     "ib_erm": {"bottleneck": 0.1, "layer": "fc"},
@@ -131,10 +133,10 @@ def _mc_cmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> Trai
     epochs = options["epochs"]
     settings = {"epochs": epochs, "lr": options["lr"], **_MC_CMNIST_OBJECTIVES[objective]}
     if options["network"] == "published":
-        model = batch_normalised(10, seed)
+        model = batch_normalised(10, seed, options["precision"])
         settings |= {"optimizer": "sgd", "decay_every": 4}
     else:
-        model = convolutional(10, seed)
+        model = convolutional(10, seed, options["precision"])
         settings |= {"optimizer": "adam", "decay_every": max(1, round(0.6 * epochs))}
     how: dict[str, Any] = {"seed": seed, "batch_size": options["batch_size"], "validate": False}
     return trained_features(splits, model, objective, settings, **how)
@@ -157,7 +159,8 @@ MC_CMNIST = Experiment(
         penalties=(0.001, 0.01, 0.1, 1.0),
         n_components=100,
     ),
-    options={"n_samples": 45_000, "network": "small", "epochs": 6, "lr": 2e-3, "batch_size": 128},
+    options={"n_samples": 45_000, "network": "small", "epochs": 6, "lr": 2e-3, "batch_size": 128}
+    | _PRECISION,
     full={"n_samples": None, "network": "published", "epochs": 14, "lr": 0.1, "batch_size": 256},
     n_seeds=5,
     first_seed=1,
@@ -179,7 +182,10 @@ def _rcfmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> Train
     settings |= {"optimizer": "adam", "select": "average", **_RCFMNIST_OBJECTIVES[objective]}
     how: dict[str, Any] = {"seed": seed, "regression": True}
     how["batch_size"] = 128 if objective == "irm" else 64
-    return trained_features(splits, convolutional(1, seed), objective, settings, **how)
+    build = resnet18 if options["network"] == "resnet18" else convolutional
+    return trained_features(
+        splits, build(1, seed, options["precision"]), objective, settings, **how
+    )
 
 
 RCFMNIST = Experiment(
@@ -199,8 +205,11 @@ RCFMNIST = Experiment(
         penalties=(1.0, 10.0, 100.0, 1000.0),
         n_components=100,
     ),
-    options={"n_train": 10_000, "n_validation": 3_000, "n_test": 5_000, "epochs": 10, "lr": 1e-3},
-    full={"n_train": 40_000, "n_validation": 10_000, "n_test": 10_000, "epochs": 30},
+    options={"n_train": 10_000, "n_validation": 3_000, "n_test": 5_000, "epochs": 10, "lr": 1e-3}
+    | {"network": "small"}
+    | _PRECISION,
+    full={"n_train": 40_000, "n_validation": 10_000, "n_test": 10_000, "epochs": 30}
+    | {"network": "resnet18"},
     n_seeds=3,
 )
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import wraps
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,28 @@ def _seeded(build: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
     """A network of body and head, ``fc``, built with a seed; the generator is not changed."""
 
     @wraps(build)
-    def network(size: int, seed: int, **options: int) -> Any:
+    def network(size: int, seed: int, precision: str = "float32", **options: int) -> Any:
         import torch
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             body, head = build(size, **options)
+            body = _mixed(body) if precision == "bfloat16" else body
             return torch.nn.Sequential(OrderedDict(body=body, fc=head))
 
     return network
+
+
+def _mixed(body: Any) -> Any:
+    """The same layers with convolutions in bfloat16, on some processors three times as fast."""
+    import torch
+
+    class Mixed(torch.nn.Sequential):
+        def forward(self, x: Any) -> Any:
+            with torch.autocast("cpu", torch.bfloat16):
+                return super().forward(x).float()
+
+    return Mixed(*body)
 
 
 @_seeded
@@ -65,6 +79,34 @@ def batch_normalised(n_outputs: int) -> tuple[Any, Any]:
     blocks = (*block(3, 64, 1), *block(64, 128, 2), *block(128, 128, 1))
     body = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return body, nn.Linear(128, n_outputs)
+
+
+@_seeded
+def resnet18(n_outputs: int) -> tuple[Any, Any]:
+    """ResNet-18 (He et al., 2016) with random weights, ``fc`` on 512 features."""
+    import torch
+    from torch import nn
+
+    def convolved(n_in: int, n_out: int, size: int, stride: int = 1) -> Any:
+        layer = nn.Conv2d(n_in, n_out, size, stride, padding=size // 2, bias=False)
+        return nn.Sequential(layer, nn.BatchNorm2d(n_out))
+
+    class Block(nn.Module):
+        def __init__(self, n_in: int, n_out: int) -> None:
+            super().__init__()
+            stride = n_out // n_in
+            first, second = convolved(n_in, n_out, 3, stride), convolved(n_out, n_out, 3)
+            self.path = nn.Sequential(first, nn.ReLU(), second)
+            self.skip = nn.Identity() if stride == 1 else convolved(n_in, n_out, 1, stride)
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(self.path(x) + self.skip(x))
+
+    widths = (64, 64, 64, 128, 128, 256, 256, 512, 512)
+    blocks = [Block(n_in, n_out) for n_in, n_out in pairwise(widths)]
+    stem = (convolved(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
+    body = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return body, nn.Linear(512, n_outputs)
 
 
 @_seeded
