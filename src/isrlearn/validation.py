@@ -95,21 +95,18 @@ def check_parameters(estimator: Any, **choices: Sequence[object]) -> None:
             if not (value in words if word else number and low <= value <= high):
                 raise ValueError(f"{name} must be {meaning}; got {value!r}")
             continue
-        if name == "head" and (isinstance(value, tuple) or hasattr(value, "fit")):
-            continue
-        if name == "weights" and isinstance(value, dict) and "class" in legal[name]:
-            continue
-        if (value is not None and not isinstance(value, str)) or value not in legal[name]:
+        given = name == "head" and (isinstance(value, tuple) or hasattr(value, "fit"))
+        by_class = name == "weights" and isinstance(value, dict) and "class" in legal[name]
+        if not (given or by_class):
             more = ", a linear scikit-learn estimator or (coef, intercept)" * (name == "head")
-            raise ValueError(
-                f"{name} must be one of {', '.join(map(repr, legal[name]))}{more}; got {value!r}"
-            )
+            check_choice(name, value, legal[name], more)
 
 
-def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """Raise unless value is one of the choices."""
+def check_choice(name: str, value: object, choices: Sequence[object], more: str = "") -> None:
+    """Raise unless value is one of the choices; the error names what `more` is allowed."""
     if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        legal = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {legal}{more}; got {value!r}")
 
 
 def check_between(name: str, value: Any, low: float, high: float) -> None:
@@ -164,11 +161,12 @@ def check_rows(
     reset: bool = True,
     part: bool = False,
 ) -> tuple[Any, NDArray | None, Cells, NDArray | None]:
-    """X, y, the cells of the rows and sample weights; the estimator learns its features.
+    """X, the target of a regression, the cells of the rows and sample weights, all checked.
 
-    `target` is "classes", "numbers" or None (y is ignored). X may be `Rows` that are read block
-    by block: values that are not finite are then found when they are read. Sparse rows become
-    `SparseRows`. A `part` of the data may have a single environment, or none that is known.
+    The estimator learns its features. `target` is "classes", "numbers" or None (y is ignored). X
+    may be `Rows` that are read block by block: values that are not finite are then found when they
+    are read. Sparse rows become `SparseRows`. A `part` of the data may have a single environment,
+    or none that is known.
     """
     if target is None:
         X, y = check_features(estimator, X, reset=reset), None
@@ -207,7 +205,7 @@ def check_rows(
         )
     if sample_weight is not None:
         sample_weight = check_sample_weight(sample_weight, X)
-    return X, y, cells, sample_weight
+    return X, y if target == "numbers" else None, cells, sample_weight
 
 
 def _of_column(X: Any, error: Exception) -> Exception:

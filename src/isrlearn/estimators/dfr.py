@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from isrlearn.metrics import worst_group_accuracy
 _PUBLISHED_C = (1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)
 
 
+@dataclass(eq=False, repr=False)
 class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
     """Average of logistic regressions on subsamples with equally many rows of every group.
 
@@ -77,25 +79,17 @@ class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
     (1, 32)
     """
 
+    penalty: str = "l1"
+    _: KW_ONLY
+    C: Any = _PUBLISHED_C
+    n_subsamples: int = 20
+    random_state: int | np.random.RandomState | None = None
+    missing_environments: str = "raise"
+
     __metadata_request__fit = {"environments": True}
 
     #: `LinearScores` gives probabilities for heads of this kind.
     head = "logistic"
-
-    def __init__(
-        self,
-        penalty: str = "l1",
-        *,
-        C: Any = _PUBLISHED_C,
-        n_subsamples: int = 20,
-        random_state: int | np.random.RandomState | None = None,
-        missing_environments: str = "raise",
-    ) -> None:
-        self.penalty = penalty
-        self.C = C
-        self.n_subsamples = n_subsamples
-        self.random_state = random_state
-        self.missing_environments = missing_environments
 
     @check.all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, environments: ArrayLike | None = None) -> Self:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -49,8 +50,7 @@ def own_intercepts(moments: Moments, coef: NDArray) -> NDArray[np.float64]:
     [1.0, -1.0]
     """
     count, mean = moments.count, moments.mean[..., : coef.shape[1]]
-    size = count if moments.ddof else np.where(count > 0, np.inf, 0.0)  # a population is certain
-    trust = np.where(count > 0, 1.0 / (1.0 + _PRIOR / np.maximum(size, 1e-9)), 0.0)
+    trust = count / (count + _PRIOR) if moments.ddof else count > 0  # a population is certain
     whole = np.einsum("ke,ked->kd", count, mean) / np.maximum(count.sum(axis=1), 1e-300)[:, None]
     shift = trust[..., None] * (mean - whole[:, None]) @ coef.T  # (K, E, m)
     return -shift.sum(axis=0) / np.maximum(np.count_nonzero(count, axis=0), 1)[:, None]
@@ -83,14 +83,57 @@ def _from_moments(self: Streaming) -> bool:
     return isinstance(self.head, tuple)
 
 
+def settings_of(estimator: Any, **own: Any) -> Settings:
+    """Settings of a fit: the estimator's parameters of the same names, and some of its own."""
+    names = [field.name for field in fields(Settings) if hasattr(estimator, field.name)]
+    return Settings(**{name: getattr(estimator, name) for name in names} | own)
+
+
 class Streaming(check.SparseInput):
-    """Fits from moments: of data that come in parts, or that were summed elsewhere."""
+    """Fits: from rows, from rows that come in parts, or from moments that were summed elsewhere."""
+
+    __metadata_request__fit = {"environments": True, "clusters": True}
+    __metadata_request__partial_fit = {"environments": True}
 
     head: Any
     missing_environments: str
     moments_: Moments
     _target: str
     _settings: Callable[[], Settings]
+
+    @check.all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        environments: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        clusters: ArrayLike | None = None,
+    ) -> Self:
+        """Find the spurious subspace and fit the head on the rest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features, or `isrlearn.engine.Rows` that are read block by block.
+        y : array-like of shape (n_samples,)
+            Classes, or the target of a regression.
+        environments : array-like of shape (n_samples,)
+            Environment of each row; None or NaN where it is unknown: such rows train the head only.
+        sample_weight : array-like of shape (n_samples,), optional
+            Frequency weights.
+        clusters : array-like of shape (n_samples,), optional
+            What rows have in common, such as their patient or video: the rank test then counts
+            clusters, not rows.
+        """
+        settings = self._settings()
+        rows, target, cells, weight = check.check_rows(
+            self, X, y, environments, sample_weight, target=self._target, clusters=clusters
+        )
+        if self._target == "classes":
+            check.check_classes(cells.classes, np.bincount(cells.k, weight))
+        return fit(settings, Sample(rows, cells, target, weight)).store(self)
 
     @available_if(_from_moments)
     @check.all_or_nothing
@@ -114,7 +157,7 @@ class Streaming(check.SparseInput):
         rows, target, cells, weight = check.check_rows(
             self, X, y, environments, sample_weight, **how
         )
-        sample = Sample(rows, cells, target if self._target == "numbers" else None, weight)
+        sample = Sample(rows, cells, target, weight)
         # How many rows the whole has is not known before its last part: keep a scatter.
         keep = settings.keep(np.inf, *sample.size[1:])
         moments = sample.moments("pooled" if keep == "mean" else keep)
@@ -207,18 +250,16 @@ class LinearScores(check.SparseInput):
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any, environments: Any = None) -> NDArray:
         """Probability of each class."""
-        scores = self.decision_function(X, environments)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
+        return softmax(self._logits(X, environments), axis=1)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> NDArray:
         """Logarithm of `predict_proba`, finite where that has underflowed to zero."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            both = np.column_stack([-scores, scores])
-            exact, probability = log_expit(both), expit(both)
-        else:
-            exact, probability = log_softmax(scores, axis=1), softmax(scores, axis=1)
-        return np.log(probability, out=exact, where=probability > 0)
+        logits = self._logits(X)
+        probability = softmax(logits, axis=1)
+        return np.log(probability, out=log_softmax(logits, axis=1), where=probability > 0)
+
+    def _logits(self, X: Any, environments: Any = None) -> NDArray:
+        """One score per class, (n, n_classes)."""
+        scores = self.decision_function(X, environments)
+        return scores if scores.ndim == 2 else np.column_stack([np.zeros(len(scores)), scores])

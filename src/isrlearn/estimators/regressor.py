@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from isrlearn import validation as check
-from isrlearn.estimators.heads import HEADS, Sample
-from isrlearn.estimators.linear import Streaming, affine, check_fitted, known_intercepts
-from isrlearn.estimators.pipeline import Settings, fit
+from isrlearn.estimators.heads import HEADS
+from isrlearn.estimators.linear import (
+    Streaming,
+    affine,
+    check_fitted,
+    known_intercepts,
+    settings_of,
+)
+from isrlearn.estimators.pipeline import Settings
 
 
+@dataclass(eq=False, repr=False)
 class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     """Linear regression that ignores what shifts between environments, where that helps.
 
@@ -81,58 +89,19 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     (2, 'given-target', (5,))
     """
 
-    __metadata_request__fit = {"environments": True, "clusters": True}
-    __metadata_request__partial_fit = {"environments": True}
+    n_spurious: int | str = "auto"
+    _: KW_ONLY
+    compare: str = "auto"
+    level: float = 0.01
+    scale: float = 0.0
+    n_components: int | float | str | None = "auto"
+    variant: str = "pooled"
+    head: Any = "ridge"
+    alpha: float = 1.0
+    weights: str | None = None
+    missing_environments: str = "raise"
 
     _target = "numbers"
-
-    def __init__(
-        self,
-        n_spurious: int | str = "auto",
-        *,
-        compare: str = "auto",
-        level: float = 0.01,
-        scale: float = 0.0,
-        n_components: int | float | str | None = "auto",
-        variant: str = "pooled",
-        head: Any = "ridge",
-        alpha: float = 1.0,
-        weights: str | None = None,
-        missing_environments: str = "raise",
-    ) -> None:
-        self.n_spurious = n_spurious
-        self.compare = compare
-        self.level = level
-        self.scale = scale
-        self.n_components = n_components
-        self.variant = variant
-        self.head = head
-        self.alpha = alpha
-        self.weights = weights
-        self.missing_environments = missing_environments
-
-    @check.all_or_nothing
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        environments: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        clusters: ArrayLike | None = None,
-    ) -> Self:
-        """Find the spurious subspace and fit the head on the rest.
-
-        Parameters
-        ----------
-        X, y, environments, sample_weight, clusters
-            As in `ISRClassifier.fit`, with the target as y.
-        """
-        settings = self._settings()
-        rows, target, cells, weight = check.check_rows(
-            self, X, y, environments, sample_weight, target=self._target, clusters=clusters
-        )
-        return fit(settings, Sample(rows, cells, target, weight)).store(self)
 
     def predict(self, X: Any, environments: Any = None) -> NDArray:
         """``X @ coef_ + intercept_``. Environments are not needed.
@@ -161,7 +130,5 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         # An explicit number is removed; and a trained head may have seen every environment.
         decided = not isinstance(self.n_spurious, str) or isinstance(self.head, tuple)
         decided = decided or self.variant != "pooled" or self.scale == 1
-        given = self.get_params(deep=False)
-        del given["missing_environments"]
         compare = "means" if self.compare == "auto" and decided else self.compare
-        return Settings("regression", penalty=given.pop("alpha"), **given | {"compare": compare})
+        return settings_of(self, method="regression", penalty=self.alpha, compare=compare)

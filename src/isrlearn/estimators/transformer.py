@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,13 +17,14 @@ from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
 from isrlearn.engine import Rows
 from isrlearn.estimators.heads import MomentSample, Sample
-from isrlearn.estimators.linear import affine
+from isrlearn.estimators.linear import affine, settings_of
 from isrlearn.estimators.pipeline import Fitted, Settings, fit
 
 #: Most numbers in a dense array made of sparse rows, or of rows that are read block by block.
 _MOST = 1 << 30
 
 
+@dataclass(eq=False, repr=False)
 class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
     """Features with their spurious part scaled down or removed.
 
@@ -58,28 +60,17 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
     (2, True)
     """
 
-    __metadata_request__fit = {"environments": True, "clusters": True}
+    method: str = "mean"
+    _: KW_ONLY
+    n_spurious: int | str = "auto"
+    level: float = 0.01
+    scale: float = 0.0
+    n_components: int | float | str | None = "auto"
+    variant: str = "pooled"
+    output: str = "same"
+    missing_environments: str = "raise"
 
-    def __init__(
-        self,
-        method: str = "mean",
-        *,
-        n_spurious: int | str = "auto",
-        level: float = 0.01,
-        scale: float = 0.0,
-        n_components: int | float | str | None = "auto",
-        variant: str = "pooled",
-        output: str = "same",
-        missing_environments: str = "raise",
-    ) -> None:
-        self.method = method
-        self.n_spurious = n_spurious
-        self.level = level
-        self.scale = scale
-        self.n_components = n_components
-        self.variant = variant
-        self.output = output
-        self.missing_environments = missing_environments
+    __metadata_request__fit = {"environments": True, "clusters": True}
 
     @check.all_or_nothing
     def fit(
@@ -100,7 +91,7 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
         """
         settings = self._settings()
         target = "classes" if METHODS[self.method].uses_classes else None
-        X, y, cells, weight = check.check_rows(
+        X, _, cells, weight = check.check_rows(
             self, X, y, environments, sample_weight, target=target, clusters=clusters
         )
         return self._store(fit(settings, Sample(X, cells, weight=weight)))
@@ -151,9 +142,7 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
                 f"output='invariant' keeps nothing of the spurious part: scale must be 0, got "
                 f"{self.scale!r}"
             )
-        return Settings(
-            self.method, self.n_spurious, self.level, self.scale, self.n_components, self.variant
-        )
+        return settings_of(self)
 
     def _store(self, fitted: Fitted) -> Self:
         components, basis = fitted.components, fitted.subspace.basis
