@@ -34,6 +34,7 @@ from isrlearn.validation import (
 
 #: Rows in a block that fits in the cache.
 _BLOCK = 4_000
+_READ: dict[str, Any] = {"dtype": np.float64, "accept_sparse": "csr"}
 
 
 def parameter(
@@ -51,22 +52,8 @@ def parameter(
     return field(default=default, metadata=about, **options)
 
 
-class LinearModel(SparseInput, BaseEstimator):
-    """A linear model whose outputs a task turns into predictions."""
-
-    coef_: NDArray[np.float64]
-    intercept_: Any
-    n_iter_: int
-
-    def _outputs(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The linear outputs of samples, (n,) or (n, C)."""
-        check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        return np.asarray(features @ self.coef_.T + self.intercept_)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class LinearBaseline(LinearModel):
+class LinearBaseline(SparseInput, BaseEstimator):
     """A linear model fitted with environments: a method finds weights, a task encodes targets."""
 
     learning_rate: float = parameter(1e-3, "float", "Step size of gradient descent.")
@@ -149,16 +136,9 @@ class LinearBaseline(LinearModel):
         self._store(W)
         return self
 
-    def _problem(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        environments: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-    ) -> Problem:
+    def _problem(self, X: Any, y: Any, environments: Any, sample_weight: Any) -> Problem:
         """The user's samples, checked and encoded."""
-        read: dict[str, Any] = {"dtype": np.float64, "accept_sparse": "csr"}
-        features, labels = validate_data(self, X, y, y_numeric=is_regressor(self), **read)
+        features, labels = validate_data(self, X, y, y_numeric=is_regressor(self), **_READ)
         features = features.toarray() if issparse(features) else features
         codes = self._environment_codes(environments, len(labels))
         weight = None
@@ -190,7 +170,14 @@ class LinearBaseline(LinearModel):
         return codes
 
 
-class LinearClassifier(LinearScores, ClassifierMixin, LinearModel):
+def _outputs(model: Any, X: ArrayLike) -> NDArray[np.float64]:
+    """The linear outputs of samples, (n,) or (n, C)."""
+    check_is_fitted(model)
+    features = validate_data(model, X, reset=False, **_READ)
+    return np.asarray(features @ model.coef_.T + model.intercept_)
+
+
+class LinearClassifier(LinearScores, ClassifierMixin, LinearBaseline):
     """Logistic regression for two classes, multinomial for more."""
 
     head: Any = "logistic"
@@ -230,11 +217,11 @@ class LinearClassifier(LinearScores, ClassifierMixin, LinearModel):
         environments : None
             Ignored: these models have no intercepts of environments.
         """
-        outputs = self._outputs(X)
+        outputs = _outputs(self, X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-class LinearRegressor(RegressorMixin, LinearModel):
+class LinearRegressor(RegressorMixin, LinearBaseline):
     """Regression with the squared error."""
 
     _model, _example = "Least squares", ("1", "(10,)")
@@ -258,7 +245,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
         ----------
         X : array-like of shape (n_samples, n_features)
         """
-        return np.asarray(self._outputs(X))
+        return _outputs(self, X)
 
 
 _DOCSTRING = """{description}
@@ -293,9 +280,7 @@ def both_tasks(method: Any) -> tuple[type[Any], type[Any]]:
     for f in sorted(fields(method), key=lambda f: bool(f.kw_only)):
         default = f'"{f.default}"' if isinstance(f.default, str) else f.default
         lines.append(f"    {f.name} : {f.metadata['kind']}, default={default}")
-        lines += textwrap.wrap(
-            f.metadata["text"], 92, initial_indent=" " * 8, subsequent_indent=" " * 8
-        )
+        lines.append(textwrap.indent(textwrap.fill(f.metadata["text"], 84), " " * 8))
     made = []
     tasks: tuple[Any, ...] = (LinearClassifier, LinearRegressor)
     for task in tasks:

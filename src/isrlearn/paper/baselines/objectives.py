@@ -91,21 +91,6 @@ class Risk:
     weight: NDArray | float  # (n, 1) adding up to one, or 1/n
     loss: Loss
 
-    @classmethod
-    def of_samples(
-        cls, X: NDArray, target: NDArray, weight: NDArray | float, loss: Loss, dtype: DTypeLike
-    ) -> Risk:
-        """The risk of features (n, d) without the column of ones, in the given precision."""
-        homogeneous = np.ones((len(X), X.shape[1] + 1), dtype, order="F")
-        homogeneous[:, :-1] = X
-        if loss is SQUARED:
-            # The squared error depends on second moments only, so the R of a QR decomposition,
-            # which has as many rows as columns, can stand for the samples.
-            R: NDArray = np.linalg.qr(np.hstack([homogeneous, target]) * np.sqrt(weight)).R
-            p = homogeneous.shape[1]
-            return cls(R[:, :p], R[:, p:], 1.0, loss)
-        return cls(homogeneous, target.astype(dtype), weight, loss)
-
     def at(self, W: NDArray) -> Point:
         """The risk at weights W (p, C)."""
         return Point(self, W)
@@ -117,7 +102,7 @@ class Point:
     def __init__(self, of: Risk, W: NDArray) -> None:
         self.of = of
         self.z = of.X @ W
-        self.ones = of.X[:, -1:]  # not all one if the rows stand for samples; see `Risk.of_samples`
+        self.ones = of.X[:, -1:]  # not all one if the rows stand for samples; `environment_risks`
         self.gradient = of.loss.gradient(self.z, of.target)  # output gradient of the risk
 
     def backward(self, output_gradient: NDArray) -> NDArray:
@@ -176,12 +161,20 @@ def environment_risks(
     dtype: DTypeLike = np.float64,
 ) -> tuple[list[Risk], NDArray[np.float64]]:
     """The risk in each environment 0 .. E-1, and its share of the samples' weight."""
-    risks = []
+    risks, p = [], X.shape[1] + 1
     shares = np.bincount(codes, weight).astype(np.float64)
     for e, share in enumerate(shares):
         rows = np.flatnonzero(codes == e)
         w = 1.0 / len(rows) if weight is None else (weight[rows, None] / share).astype(dtype)
-        risks.append(Risk.of_samples(X[rows], target[rows], w, loss, dtype))
+        homogeneous = np.ones((len(rows), p), dtype, order="F")
+        homogeneous[:, :-1] = X[rows]
+        if loss is SQUARED:
+            # The squared error depends on second moments only, so the R of a QR decomposition,
+            # which has as many rows as columns, can stand for the samples.
+            R: NDArray = np.linalg.qr(np.hstack([homogeneous, target[rows]]) * np.sqrt(w)).R
+            risks.append(Risk(R[:, :p], R[:, p:], 1.0, loss))
+        else:
+            risks.append(Risk(homogeneous, target[rows].astype(dtype), w, loss))
     return risks, shares / shares.sum()
 
 
@@ -243,7 +236,6 @@ class MeanRisk:
         return [p.gradient * float(s) for s, p in zip(self._shares(points), points, strict=True)]
 
 
-@dataclass(frozen=True)
 class DummyGradient:
     """Sum over environments of the squared gradient of the risk of ``a z + b`` in (a, b)."""
 
@@ -254,7 +246,6 @@ class DummyGradient:
         return [p.dummy_gradient(2.0 * p.dummy[0], 2.0 * p.dummy[1]) for p in points]
 
 
-@dataclass(frozen=True)
 class GradientVariance:
     """Sum over environments of the squared distance of the risk's gradient from their mean."""
 
@@ -272,7 +263,6 @@ class GradientVariance:
         return [p.hessian(2.0 * u) for p, u in zip(points, away, strict=True)]
 
 
-@dataclass(frozen=True)
 class RiskVariance:
     """Variance of the risk between environments."""
 
