@@ -50,14 +50,12 @@ class DaskRows(Rows):
 
     def in_parts(self, whole: Sample) -> DaskSample:
         """The sample of these rows with its labels sent to the workers, once for all passes."""
-        ends, bare = np.cumsum(self.lengths), replace(whole, X=np.empty((len(self), 0)))
-        labels = []
-        for n, end in zip(self.lengths, ends, strict=True):
-            rows = np.arange(end - n, end)
+        bare, labels = replace(whole, X=np.empty((len(self), 0))), []
+        for rows in np.split(np.arange(len(self)), np.cumsum(self.lengths)[:-1]):
             cells = replace(whole.cells, k=whole.cells.k[rows], e=whole.cells.e[rows])
             labels.append(dask.delayed(replace(bare.rows(rows), cells=cells)))
-        labels = list(dask.persist(*labels))
-        return DaskSample(**vars(whole), labels=labels, client=client_in_use())
+        persisted = list(dask.persist(*labels))
+        return DaskSample(**vars(whole), labels=persisted, client=client_in_use())
 
     def groups(self, *, moments: bool) -> list[slice]:
         """Positions of consecutive parts, grouped into tasks that are worth scheduling.
@@ -118,12 +116,8 @@ class DaskSample(Sample):
     def logistic(self, problem: Problem) -> tuple[LogisticFit, NDArray]:
         """A logistic regression of the class in a head's coordinates, and its intercepts."""
         moments, coordinates, within = problem.moments, problem.coordinates, problem.within
-        K, E, own = (
-            len(self.cells.classes),
-            len(self.cells.environments),
-            _own(self, problem.weights, within),
-        )
-        G = 1 if within is None else within.compared.shape[1]
+        own = _own(self, problem.weights, within)
+        K, G = len(self.cells.classes), 1 if within is None else within.compared.shape[1]
         code = self.cells.k * G + own.get("groups", 0)
         count = np.bincount(code, own["weight"], K * G).astype(float).reshape(K, G)
         center, matrix, scatter = coordinates.eraser.center, coordinates.matrix, None
@@ -135,11 +129,9 @@ class DaskSample(Sample):
             center, matrix = origin + components @ center, components @ matrix
 
         def loss(weights: Weights, within: Within | None) -> Any:
-            of_sample = partial(_loss, weights=weights, within=within, center=center)
-
             def summed(coef: NDArray, intercept: NDArray) -> tuple[float, NDArray, NDArray]:
                 """Loss and gradient. Coefficients are mapped to features, not rows to the head."""
-                at = partial(of_sample, coef=coef @ matrix.T, intercept=intercept)
+                at = partial(_loss, weights, within, center, coef @ matrix.T, intercept)
                 total = sum(computed(self.sums(at, moments=False), self.client))
                 by_coef, by_intercept = np.split(total[1:], [-intercept.size])
                 by_coef = by_coef.reshape(len(coef), -1) @ matrix
@@ -148,13 +140,12 @@ class DaskSample(Sample):
             return SimpleNamespace(loss_and_gradient=summed)
 
         tol = 1e-6 if self.X.dtype == np.float32 else 1e-9
-        p, penalty, start = coordinates.linear.shape[-1], problem.penalty, problem.start
-        fitted = loss(problem.weights, within)
-        fit = minimise(fitted, p, count, penalty, scatter, start, tol)
+        p, how = coordinates.linear.shape[-1], (problem.penalty, scatter, problem.start, tol)
+        fit = minimise(loss(problem.weights, within), p, count, *how)
         if within is None:
             return fit, fit.intercept[:, 0]
         alike = 1 / np.bincount(self.cells.k, self.weight)
-        by_class: Weights = np.repeat(alike[:, None], E, axis=1), alike
+        by_class = np.repeat(alike[:, None], len(self.cells.environments), axis=1), alike
         return fit, fit_intercept(loss(by_class, None), fit.coef, float(K))
 
 
@@ -181,12 +172,12 @@ def _own(sample: Sample, weights: Weights, within: Within | None) -> dict[str, A
 
 
 def _loss(
-    sample: Sample,
     weights: Weights,
     within: Within | None,
     center: NDArray,
     coef: NDArray,
     intercept: NDArray,
+    sample: Sample,
 ) -> NDArray:
     """Loss of the rows of a part and its derivatives, in one vector."""
     own = _own(sample, weights, within)

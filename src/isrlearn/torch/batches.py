@@ -88,10 +88,8 @@ def _column(values: Any, name: str, number: int) -> Tensor:
 
 def _n_samples(x: Any) -> int | None:
     """Number of samples in inputs; None if it is not known."""
-    if isinstance(x, Mapping):
-        x = tuple(x.values())
-    if isinstance(x, tuple | list):
-        return _n_samples(x[0]) if x else None
+    while isinstance(x, Mapping | tuple | list):
+        x = next(iter(x.values() if isinstance(x, Mapping) else x), None)
     return len(x) if isinstance(x, Tensor) and x.ndim else None
 
 
