@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ def _best_has(name: str) -> Any:
     return lambda self: hasattr(self.__dict__.get("best_estimator_", ISRClassifier()), name)
 
 
+@dataclass(eq=False, repr=False)
 class ISRClassifierCV(ClassifierMixin, Search):
     """ISRClassifier with the settings that do best in the worst group of held-out data.
 
@@ -123,42 +124,23 @@ class ISRClassifierCV(ClassifierMixin, Search):
     _base = ISRClassifier
     _penalty, _target = "C", "classes"
 
-    def __init__(
-        self,
-        method: Any = "mean",
-        *,
-        n_spurious: Any = None,
-        scale: Any = (0.0, 0.5, 1.0),
-        C: Any = (0.001, 0.01, 0.1, 1.0),
-        head: Any = "logistic",
-        weights: Any = "auto",
-        threshold: str | None = "auto",
-        n_components: int | float | str | None = "auto",
-        variant: str = "pooled",
-        level: float = 0.01,
-        missing_environments: str = "raise",
-        selection: str = "worst-group",
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.n_spurious = n_spurious
-        self.scale = scale
-        self.C = C
-        self.head = head
-        self.weights = weights
-        self.threshold = threshold
-        self.n_components = n_components
-        self.variant = variant
-        self.level = level
-        self.missing_environments = missing_environments
-        self.selection = selection
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    method: Any = "mean"
+    _: KW_ONLY
+    n_spurious: Any = None
+    scale: Any = (0.0, 0.5, 1.0)
+    C: Any = (0.001, 0.01, 0.1, 1.0)
+    head: Any = "logistic"
+    weights: Any = "auto"
+    threshold: str | None = "auto"
+    n_components: int | float | str | None = "auto"
+    variant: str = "pooled"
+    level: float = 0.01
+    missing_environments: str = "raise"
+    selection: str = "worst-group"
+    cv: Any = 5
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: Any) -> NDArray:
@@ -209,6 +191,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
         best.intercept_ = best.intercept_ + self.threshold_
 
 
+@dataclass(eq=False, repr=False)
 class ISRRegressorCV(RegressorMixin, Search):
     """ISRRegressor with the settings that do best in held-out environments.
 
@@ -271,40 +254,22 @@ class ISRRegressorCV(RegressorMixin, Search):
     _base = ISRRegressor
     _penalty, _target = "alpha", "numbers"
 
-    def __init__(
-        self,
-        n_spurious: Any = None,
-        *,
-        compare: Any = None,
-        scale: Any = (0.0, 0.25, 0.5, 1.0),
-        alpha: Any = (0.1, 1.0, 10.0, 100.0, 1000.0),
-        head: Any = "ridge",
-        weights: Any = (None, "group"),
-        n_components: int | float | str | None = "auto",
-        variant: str = "pooled",
-        level: float = 0.01,
-        missing_environments: str = "raise",
-        selection: str = "auto",
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_spurious = n_spurious
-        self.compare = compare
-        self.scale = scale
-        self.alpha = alpha
-        self.head = head
-        self.weights = weights
-        self.n_components = n_components
-        self.variant = variant
-        self.level = level
-        self.missing_environments = missing_environments
-        self.selection = selection
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    n_spurious: Any = None
+    _: KW_ONLY
+    compare: Any = None
+    scale: Any = (0.0, 0.25, 0.5, 1.0)
+    alpha: Any = (0.1, 1.0, 10.0, 100.0, 1000.0)
+    head: Any = "ridge"
+    weights: Any = (None, "group")
+    n_components: int | float | str | None = "auto"
+    variant: str = "pooled"
+    level: float = 0.01
+    missing_environments: str = "raise"
+    selection: str = "auto"
+    cv: Any = 5
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     def _values(self, outputs: NDArray, held_out: Sample, classes: NDArray) -> NDArray:
         return -np.square(outputs - held_out.target, dtype=float)

@@ -238,7 +238,7 @@ def held_out_errors(
         for how, rank in {"nothing": 0, **ranks}.items():
             found = regression_subspace(compared_moments(pooled, how), min(rank, most))
             eraser = Eraser.of(found, 0.0, features.total[1])
-            head = ridge_head(weighted, head_coordinates(features, eraser), alpha=alpha)
+            head: Any = ridge_head(weighted, head_coordinates(features, eraser), alpha=alpha)
             plain = plain or head
             coef, intercept = (
                 scale * p + (1 - scale) * h for p, h in zip(plain, head, strict=True)
