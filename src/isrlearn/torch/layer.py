@@ -134,7 +134,7 @@ def weights_of(model: nn.Module, layer: str) -> tuple[NDArray, NDArray]:
             weight = np.concatenate([_outputs(found, block) - bias for block in rows]).T
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{kind} cannot be applied to rows of features: {error}") from error
-    if not _error(found, weight, bias) <= 1:
+    if not _computes(found, weight, bias):
         raise ValueError(
             f"{kind} does not compute x @ weight.T + bias: it normalises its inputs, for example, "
             "or a hook changes its outputs. Only an affine layer can be patched"
@@ -159,7 +159,7 @@ def with_weights(model: nn.Module, layer: str, weight: NDArray, bias: NDArray) -
     with torch.no_grad():
         for parameter, values in zip((found.weight, found.bias), (weight, bias), strict=True):
             parameter.copy_(torch.tensor(values))
-    if not _error(found, weight, bias) <= 1:
+    if not _computes(found, weight, bias):
         raise ValueError(
             f"{found.weight.dtype} cannot hold the new weights of layer {layer!r}: they are as "
             f"large as {max(np.abs(weight).max(), np.abs(bias).max()):.3g}, or too small. Convert "
@@ -192,18 +192,16 @@ def _check_own(model: nn.Module, layer: str, found: nn.Linear) -> None:
                 )
 
 
-def _error(found: nn.Module, weight: NDArray, bias: NDArray) -> float:
-    """Largest difference between a layer and an affine map, in units of what rounding explains."""
+def _computes(found: nn.Module, weight: NDArray, bias: NDArray) -> bool:
+    """Whether a layer computes ``x @ weight.T + bias``, up to what rounding explains."""
     rows = np.random.default_rng(0).standard_normal((len(_SIZES), weight.shape[1]))
     place = _place(found)
     # Rows that the layer's precision holds exactly.
     rows = _array(torch.tensor(rows * np.reshape(_SIZES, (-1, 1))).to(place))
-    outputs = _outputs(found, rows)
-    if outputs.shape != (len(rows), len(bias)):
-        return np.inf
+    outputs, expected = _outputs(found, rows), rows @ weight.T + bias
     size = (np.abs(rows) @ np.abs(weight).T + np.abs(bias)).max(axis=1, keepdims=True)
-    error = np.abs(outputs - (rows @ weight.T + bias)) / np.where(size > 0, size, 1.0)
-    return float(error.max()) / max(_ROUNDING, 8 * torch.finfo(place.dtype).eps)
+    allowed = max(_ROUNDING, 8 * torch.finfo(place.dtype).eps) * np.where(size > 0, size, 1.0)
+    return outputs.shape == expected.shape and bool((abs(outputs - expected) <= allowed).all())
 
 
 def _outputs(found: nn.Module, rows: NDArray) -> NDArray:
