@@ -23,14 +23,13 @@ from threadpoolctl import threadpool_limits
 from isrlearn.core.moments import Moments
 from isrlearn.dask.cluster import client_in_use, computed
 from isrlearn.engine import LogisticFit, LogisticLoss, Rows, fit_intercept, minimise
-from isrlearn.estimators.heads import Problem, Sample, Within
+from isrlearn.estimators.heads import Problem, Sample, Weights, Within
 
 #: Fewest and most bytes of features, as float64, that are worth a task of their own.
 LEAST_BYTES, MOST_BYTES = 128 << 20, 1 << 30
 #: Fewest rows of a file per part. They are read block by block and may exceed the memory.
 _FILE_ROWS = 1 << 17
 
-Weights = tuple[NDArray, NDArray] | None
 Labels = dict[str, NDArray]  # y, environments and sample_weight, as far as they were given
 
 

@@ -1,4 +1,4 @@
-"""What fitted linear models share: predictions, and fits from data that come in parts."""
+"""What linear models share: fits from rows, parts of rows or moments, and predictions."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def affine(X: Any, coef: NDArray, intercept: Any) -> NDArray[np.float64]:
     out = np.empty((X.shape[0], coef.shape[1]))
     for rows, block in row_blocks(X):
         out[rows] = block.astype(np.float64, copy=False) @ coef + intercept
-    if not np.isfinite(out).all():
-        row = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
-        raise ValueError(f"X contains NaN or infinity in row {row}; drop or impute such rows")
+    bad = np.flatnonzero(~np.isfinite(out).all(axis=1))
+    if len(bad):
+        raise ValueError(f"X contains NaN or infinity in row {bad[0]}; drop or impute such rows")
     return out
 
 
@@ -197,21 +197,24 @@ class Streaming(check.SparseInput):
         return fit(settings, MomentSample(moments, d)).store(self)
 
 
-def check_fitted(estimator: Any) -> None:
-    """Raise unless there is a head; say which rows are missing where only parts were seen."""
+def scores(estimator: Any, X: Any, environments: Any) -> NDArray[np.float64]:
+    """``X @ coef_.T + intercept_`` (n, m), and what the environments add that were in the fit."""
     if hasattr(estimator, "_missing_"):
         raise ValueError(f"the rows seen so far are not enough to predict: {estimator._missing_}")
     check_is_fitted(estimator, "coef_")
-
-
-def known_intercepts(
-    moments: Moments, coef: NDArray, environments: Any, n: int
-) -> NDArray[np.float64]:
-    """What known environments add to the scores of n rows, (n, m)."""
-    given = check.check_environments(environments, n)
+    coef = np.atleast_2d(estimator.coef_)
+    found = affine(check.check_features(estimator, X), coef.T, estimator.intercept_)
+    if environments is None:
+        return found
+    if not hasattr(estimator, "moments_"):
+        raise ValueError(f"{type(estimator).__name__} has no intercepts of environments: omit them")
+    given = check.check_environments(environments, len(found)).astype(object)
+    moments = estimator.moments_
+    if moments.n_features > coef.shape[1]:  # the last column is the target
+        coef = np.column_stack([coef, -np.ones(len(coef))])
     added = np.vstack([own_intercepts(moments, coef), np.zeros(len(coef))])
     names = {name: i for i, name in enumerate(moments.environments.tolist())}
-    return added[[names.get(name, -1) for name in np.asarray(given, dtype=object).tolist()]]
+    return found + added[[names.get(name, -1) for name in given.tolist()]]
 
 
 def _has_probabilities(self: LinearScores) -> bool:
@@ -223,9 +226,6 @@ class LinearScores(check.SparseInput):
 
     head: Any
     classes_: NDArray
-    moments_: Moments
-    coef_: NDArray
-    intercept_: NDArray
 
     def decision_function(self, X: Any, environments: Any = None) -> NDArray:
         """``X @ coef_.T + intercept_``: (n,) for two classes, else (n, n_classes).
@@ -233,18 +233,12 @@ class LinearScores(check.SparseInput):
         Environments are not needed. If they are given, a row of an environment that was seen in
         the fit gets the intercept of that environment; None and new environments do not.
         """
-        check_fitted(self)
-        scores = affine(check.check_features(self, X), self.coef_.T, self.intercept_)
-        if environments is not None and not hasattr(self, "moments_"):
-            raise ValueError(f"{type(self).__name__} has no intercepts of environments: omit them")
-        if environments is not None:
-            scores += known_intercepts(self.moments_, self.coef_, environments, len(scores))
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        found = scores(self, X, environments)
+        return found[:, 0] if found.shape[1] == 1 else found
 
     def predict(self, X: Any, environments: Any = None) -> NDArray:
         """Class of each row; `environments` as in `decision_function`, if they are known."""
-        scores = self.decision_function(X, environments)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        codes = self._logits(X, environments).argmax(axis=1)
         return self.classes_[codes]
 
     @available_if(_has_probabilities)
@@ -260,6 +254,6 @@ class LinearScores(check.SparseInput):
         return np.log(probability, out=log_softmax(logits, axis=1), where=probability > 0)
 
     def _logits(self, X: Any, environments: Any = None) -> NDArray:
-        """One score per class, (n, n_classes)."""
-        scores = self.decision_function(X, environments)
-        return scores if scores.ndim == 2 else np.column_stack([np.zeros(len(scores)), scores])
+        """One score per class, (n, n_classes); that of the first of two classes is zero."""
+        found = self.decision_function(X, environments)
+        return found if found.ndim == 2 else np.column_stack([np.zeros(len(found)), found])

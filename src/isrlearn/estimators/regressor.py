@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from isrlearn import validation as check
 from isrlearn.estimators.heads import HEADS
-from isrlearn.estimators.linear import (
-    Streaming,
-    affine,
-    check_fitted,
-    known_intercepts,
-    settings_of,
-)
+from isrlearn.estimators.linear import Streaming, scores, settings_of
 from isrlearn.estimators.pipeline import Settings
 
 
@@ -109,13 +102,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         If they are given, a row of an environment that was seen in the fit gets the intercept of
         that environment; None and new environments do not.
         """
-        check_fitted(self)
-        X = check.check_features(self, X)
-        found = affine(X, self.coef_[:, None], self.intercept_)[:, 0]
-        if environments is not None:
-            residual = np.append(self.coef_, -1.0)[None]  # of the moments' last column, negated
-            found += known_intercepts(self.moments_, residual, environments, len(found))[:, 0]
-        return found
+        return scores(self, X, environments)[:, 0]
 
     def _settings(self) -> Settings:
         """The parameters, checked."""
