@@ -71,15 +71,16 @@ def table_columns(table: Mapping[str, Any]) -> tuple[list[TableColumn], dict[str
     for column in prepare.columns_:
         if column.use == LEFT_OUT:
             continue
-        given, numeric = column_values(table[column.name]), column.use == NUMBER
+        given, features = column_values(table[column.name]), X[:, origins == column.name]
         names, codes = encode(given)
-        if numeric and len(names) > _MOST_VALUES:
-            names, codes = names[:0], np.full(len(given), MISSING)
-        elif numeric and (names == np.rint(names)).all():
-            names = names.astype(int)
-        numbers, features = given if numeric else None, X[:, origins == column.name]
-        if numeric:  # principal components would follow the units
+        numbers = given if column.use == NUMBER else None
+        if numbers is not None:
+            # Principal components would follow the units.
             features[:, 0] = (features[:, 0] - features[:, 0].mean()) / (features[:, 0].std() or 1)
+            if len(names) > _MOST_VALUES:
+                names, codes = names[:0], np.full_like(codes, MISSING)
+            elif (names == np.rint(names)).all():
+                names = names.astype(int)
         found.append(TableColumn(column.name, features, numbers, *_frequent(names, codes)))
     return found, {column.name: column.why for column in prepare.columns_ if column.use == LEFT_OUT}
 
@@ -87,8 +88,8 @@ def table_columns(table: Mapping[str, Any]) -> tuple[list[TableColumn], dict[str
 def _frequent(names: NDArray, codes: NDArray[np.intp]) -> tuple[NDArray, NDArray[np.intp]]:
     """The frequent values, at most twenty, and the position of each row's value among them."""
     count = np.bincount(codes[codes != MISSING], minlength=len(names))
-    enough = np.flatnonzero(count >= max(_FEWEST, _SHARE * count.sum()))
-    kept = np.sort(enough[np.argsort(-count[enough], kind="stable")][:_MOST_VALUES])
+    first = np.argsort(-count, kind="stable")[:_MOST_VALUES]
+    kept = np.sort(first[count[first] >= max(_FEWEST, _SHARE * count.sum())])
     place = np.full(len(names) + 1, MISSING)  # the last one is that of a missing value
     place[kept] = np.arange(len(kept))
     return names[kept], place[codes]
@@ -100,20 +101,15 @@ def error_p_value(wrong: NDArray, cells: Cells, n_draws: int, rng: np.random.Gen
     Permuting the errors of a class over its rows draws the errors of its cells from a multivariate
     hypergeometric distribution; the statistic is the sum of Pearson's over the classes.
     """
-    count, errors = cells.count(), _of(wrong, cells)
-    observed, drawn = 0.0, np.zeros(n_draws)
-    for n, m in zip(count, errors, strict=True):
+    statistic = np.zeros(n_draws + 1)  # the observed one first
+    for count, errors in zip(cells.count(), _of(wrong, cells), strict=True):
+        n, m = count[count > 0], errors[count > 0]
         rate = m.sum() / max(n.sum(), 1)
-        seen = n > 0
-        if not 0 < rate < 1 or seen.sum() < 2:
-            continue
-        variance = n[seen] * rate * (1 - rate)
-        observed += np.sum((m[seen] - rate * n[seen]) ** 2 / variance)
-        draws = rng.multivariate_hypergeometric(n[seen], m.sum(), size=n_draws)
-        drawn += np.sum((draws - rate * n[seen]) ** 2 / variance, axis=1)
-    if observed == 0:
-        return 1.0
-    return float((1 + np.count_nonzero(drawn >= observed * (1 - 1e-9))) / (n_draws + 1))
+        if 0 < rate < 1 and len(n) > 1:
+            draws = rng.multivariate_hypergeometric(n, m.sum(), size=n_draws)
+            excess = np.vstack([m, draws]) - rate * n
+            statistic += np.sum(excess**2 / (n * rate * (1 - rate)), axis=1)
+    return float(np.mean(statistic >= statistic[0] * (1 - 1e-9)))
 
 
 def change_in_worst_value(
