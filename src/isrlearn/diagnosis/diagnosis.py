@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,9 @@ from numpy.typing import ArrayLike
 
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
-from isrlearn.core.whiten import whitening
 from isrlearn.diagnosis import shifts
 from isrlearn.diagnosis.findings import Diagnosis
-from isrlearn.diagnosis.shares import ColumnShare, column_shares, origins
-from isrlearn.engine import sum_cells
+from isrlearn.diagnosis.shares import column_shares, origins
 from isrlearn.estimators import (
     ISRClassifier,
     ISRClassifierCV,
@@ -139,11 +138,14 @@ def diagnose(
         covariances = shifts.covariance_shift(spread, sample.row_sample(), counts, level)
     else:
         # With no class to condition on, the target must have the same mean in every environment.
-        own = sum_cells(np.asarray(values, float)[:, None], cells)
-        target_shift = shifts.mean_shift(own.map(whitening(own).factor), counts, level)
+        own = Sample(np.asarray(values, float)[:, None], cells).moments("cell")
+        target_shift = shifts.mean_shift(own, counts, level)
     if names is not None:
-        labelled = LabelledRows.of((X, y, environments))
-        columns = _columns(kind, labelled, names, means.n_dimensions)
+        labelled = LabelledRows.of((X, y, environments))[:3]
+        # Shifts can be found where no head can be fitted.
+        with suppress(ValueError, np.linalg.LinAlgError):
+            fitted = kind.set_params(n_spurious=means.n_dimensions).fit(*labelled)
+            columns = column_shares(fitted, names, *labelled)
     facts = means, covariances, target_shift, stability
     found = Diagnosis(task, n, d, level, counts, *facts, columns=columns)
     if not compare:
@@ -151,17 +153,6 @@ def diagnose(
     if fitter.components is not None:
         X = fitter.sample.X  # models would find the same components in every fold
     return _compared(found, LabelledRows.of((X, y, environments), clusters), random_state)
-
-
-def _columns(
-    kind: Any, rows: LabelledRows, names: Sequence[str], n_spurious: int
-) -> tuple[ColumnShare, ...] | None:
-    """Shares of the columns in the directions along which means shift, and in a default head."""
-    try:
-        fitted = kind.set_params(n_spurious=n_spurious).fit(*rows[:3])
-        return column_shares(fitted, names, *rows[:3])
-    except (ValueError, np.linalg.LinAlgError):
-        return None  # shifts can be found where no head can be fitted
 
 
 def _checked(fitter: Fitter) -> Moments:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from inspect import signature
 from textwrap import wrap
 from typing import Any
 
@@ -97,7 +96,7 @@ class Diagnosis:
         settings = dict(found.settings)
         if settings.pop("scale") == 1:
             settings |= {"n_spurious": 0} | ({"compare": "auto"} if "compare" in settings else {})
-        default = {name: p.default for name, p in signature(kind).parameters.items()}
+        default = kind().get_params()
         changed = {name: v for name, v in settings.items() if v != default[name]}
         return Recommendation(answer, kind.__name__, changed)
 

@@ -233,17 +233,16 @@ class _Examination:
     def examined(self, column: TableColumn, n_candidates: int) -> Candidate:
         """What the tests say about a column."""
         cells, without = self.cells(column), self.left_with(column)
-        counts, X = CellCounts.of(cells), self.features(without)
-        known = int(np.sum(column.codes != MISSING))
+        count, X = cells.count(), self.features(without)
         names = tuple(sorted(without - {column.name}))
-        found = Candidate(column.name, len(column.values), known, left_out=names)
-        if not counts.compared or not X.shape[1]:
-            what = "no class has rows in two of its values" if X.shape[1] else "no features remain"
-            return replace(found, note=what)
+        found = Candidate(column.name, len(column.values), int(count.sum()), left_out=names)
+        if not X.shape[1]:
+            return replace(found, note="no features remain")
+        if (np.count_nonzero(count, axis=1) < 2).all():
+            return replace(found, note="no class has rows in two of its values")
         right, score = self.predicted(without)
         self.right[column.name] = right
-        shifts = self.shift(X, cells)
-        used = mean_shift(Sample(score, cells).moments("cell"), counts, self.level)
+        shifts, used = self.shift(X, cells), self.shift(score, cells)
         draws = max(_DRAWS, int(np.ceil(2 * n_candidates / self.level)))
         p = error_p_value(~right, cells, draws, np.random.default_rng(self.seed))
         return replace(
