@@ -15,7 +15,6 @@ PAPERS = {"yellow paper": (0.80, 0.75, 0.60), "blue paper": (0.60, 0.65, 0.80)}
 #: Standard deviations of the colour of a sheet, and of a pixel from its sheet.
 _SHEET_DEVIATION, _PIXEL_DEVIATION = 0.05, 0.02
 _ENDS = (1000, 1297)  # of the training and of the validation images
-_OWN_PAPER = {"even": 1, "odd": 0}  # position of the paper that agrees with each class
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,21 +82,16 @@ def load_digits_on_paper(
     parts = []
     for use, rows in zip(SPLITS, np.split(order, _ENDS), strict=True):
         rng = streams.generator(use)
-        y = np.where(digits[rows] % 2, "odd", "even")
-        sheet = _sheets(y, share if use is Use.TRAIN else 0.5, rng)
+        odd = digits[rows] % 2
+        sheet = odd.copy()  # position of the paper; that of a class is the other one
+        for kind in (0, 1):
+            members = rng.permutation(np.flatnonzero(odd == kind))
+            on_own = share if use is Use.TRAIN else 0.5
+            sheet[members[: round(on_own * len(members))]] = 1 - kind
         paper = colours[sheet] + _SHEET_DEVIATION * rng.standard_normal((len(rows), 3))
         b = paper[:, None, :] + _PIXEL_DEVIATION * rng.standard_normal((len(rows), 64, 3))
         b = np.clip(b, 0.0, 1.0)
         X = (images[rows, :, None] / 16 * (1 - b) + b).reshape(len(rows), -1)
+        y = np.where(odd, "odd", "even")
         parts.append(EnvironmentData(X, y, names[sheet], PaperTruth(digits[rows], paper)))
     return Splits(*parts)
-
-
-def _sheets(y: NDArray[np.str_], share: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The paper of each image: for exactly this share of each class, rounded, its own."""
-    sheet = np.empty(len(y), dtype=np.int64)
-    for label, own in _OWN_PAPER.items():
-        rows = rng.permutation(np.flatnonzero(y == label))
-        n_own = round(share * len(rows))
-        sheet[rows[:n_own]], sheet[rows[n_own:]] = own, 1 - own
-    return sheet

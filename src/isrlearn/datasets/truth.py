@@ -191,17 +191,16 @@ class RegressionTruth(LinearTruth):
     @cached_property
     def moments(self) -> Moments:
         """Exact moments of x in every environment, in one class."""
-        # Each column is one source of variation in z: z_c, the noise in y, the noise in z_e.
-        E, d_c, d_s = self.n_environments, self.n_invariant, self.n_spurious
-        sources = np.zeros((E, d_c + d_s, d_c + 1 + d_s))
-        sources[:, :d_c, :d_c] = np.eye(d_c)
-        sources[:, d_c:, :d_c] = self.maps + self.gains[:, :, None] * self.weights
-        sources[:, :, :d_c] *= self.sigma_invariant
-        sources[:, d_c:, d_c] = self.gains * self.target_noise
-        sources[:, d_c:, d_c + 1 :] = self.spurious_noise * np.eye(d_s)
-        mixed = self.mixing @ sources
+        # x follows three sources of variation: z_c, the noise in y and the noise in z_e.
+        gains = self.gains[:, :, None]
+        parts = [
+            self.sigma_invariant * (self.A + self.B @ (self.maps + gains * self.weights)),
+            self.target_noise * (self.B @ gains),
+            self.spurious_noise * self.B[None],
+        ]
         mean = self.invariant_mean @ self.A.T + self.spurious_means @ self.B.T
-        return Moments.population(mean[None], (mixed @ mixed.transpose(0, 2, 1))[None])
+        covariance = sum(part @ part.swapaxes(1, 2) for part in parts)
+        return Moments.population(mean[None], covariance)
 
     def _draw(
         self, e: int, Z: NDArray[np.float64], rng: np.random.Generator
