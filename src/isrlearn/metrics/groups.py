@@ -87,18 +87,14 @@ def vector(values: ArrayLike, name: str, metric: str) -> NDArray:
     array = np.asarray(values)
     if array.ndim != 1 or not len(array):
         raise ValueError(f"{name} must be one-dimensional and not empty, got shape {array.shape}")
-    if metric == "accuracy":
-        missing = is_missing(array)
-    else:
-        try:
-            array = array.astype(float)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"{name} must hold numbers for a regression metric, got {array.dtype}"
-            ) from None
-        missing = ~np.isfinite(array)
+    try:
+        array = array if metric == "accuracy" else array.astype(float)
+    except (TypeError, ValueError):
+        what = f"{name} must hold numbers for a regression metric, got {array.dtype}"
+        raise ValueError(what) from None
+    missing = is_missing(array) if metric == "accuracy" else ~np.isfinite(array)
     if missing.any():
-        row = int(np.flatnonzero(missing)[0])
+        row = int(missing.argmax())
         raise ValueError(f"{name} is missing or not finite in row {row}: {array[row]!r}")
     return array
 

@@ -169,17 +169,18 @@ def paired_report(
     both, (losses, score) = {"before": before, "after": after}, _METRICS[metric]
     true, given, rows_of, unit = checked(y_true, both, environments, clusters, metric, level)
     loss = np.stack([losses(true, values) for values in given], axis=1)  # (n, 2)
-    groups, code = [], np.zeros(len(true), dtype=int)
+    means = np.array([loss[rows].mean(axis=0) for rows in rows_of.values()])  # (G, 2)
+    groups, code, scores = [], np.zeros(len(true), dtype=int), score(means).tolist()
     for g, (group, rows) in enumerate(rows_of.items()):
         code[rows] = g + 1
         label, environment = group if metric == "accuracy" else (None, group)
-        gain = np.sign(loss[rows, 0] - loss[rows, 1])
-        old, new = score(loss[rows].mean(axis=0)).tolist()
+        (old, new), gain = scores[g], np.sign(loss[rows, 0] - loss[rows, 1])
         up, down = int(np.sum(gain > 0)), int(np.sum(gain < 0))
-        p_value = _sign_test(gain if unit is None else np.bincount(unit[rows], gain))
+        balance = gain if unit is None else np.bincount(unit[rows], gain)
+        wins, n = int(np.sum(balance > 0)), int(np.count_nonzero(balance))
+        p_value = float(binomtest(wins, n).pvalue) if n else 1.0
         groups.append(PairedGroup(label, environment, len(rows), old, new, up, down, p_value))
     changes, rng = [], np.random.default_rng(random_state)
-    means = np.array([loss[rows].mean(axis=0) for rows in rows_of.values()])
     for found, part in ((means.max(axis=0), code), (loss.mean(axis=0), np.ones_like(code))):
         draws = _resampled(part, loss, unit, n_bootstrap, rng)[:, 1:]
         with np.errstate(invalid="ignore"):  # a group may be absent from a draw
@@ -187,12 +188,6 @@ def paired_report(
         tails = np.quantile(np.diff(score(drawn)), [(1 - level) / 2, (1 + level) / 2])
         changes.append(Change(*score(found).tolist(), *tails.tolist()))
     return PairedReport(metric, level, tuple(groups), *changes)
-
-
-def _sign_test(gains: NDArray) -> float:
-    """P-value of "a change is as likely to be a gain as a loss"."""
-    up, down = int(np.sum(gains > 0)), int(np.sum(gains < 0))
-    return float(binomtest(up, up + down).pvalue) if up + down else 1.0
 
 
 def _resampled(
