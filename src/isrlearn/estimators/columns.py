@@ -146,8 +146,8 @@ def write_column(column: Column, values: NDArray, out: NDArray) -> None:
                 raise ValueError(f"column {column.name!r} {what}") from None
         missing = np.isnan(out[:, 0])
         out[missing, 0] = column.fill
-        if not np.isfinite(out[:, 0]).all():
-            row = np.flatnonzero(~np.isfinite(out[:, 0]))[0]
+        if (infinite := np.isinf(out[:, 0])).any():
+            row = infinite.argmax()
             raise ValueError(f"column {column.name!r} is {out[row, 0]} in row {row + 1}")
     else:
         place = {category: i for i, category in enumerate(column.categories)}

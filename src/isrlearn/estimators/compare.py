@@ -51,8 +51,8 @@ class LabelledRows(NamedTuple):
                 "rows must be (X, y, environments) or an object with these attributes, none of "
                 f"them None; got {type(data).__name__}"
             )
-        X, y, environments, *more = data
-        groups = clusters if clusters is not None or not more else more[0]
+        X, y, environments, own = (*data, None)[:4]
+        groups = own if clusters is None else clusters
         check_consistent_length(X, y, environments, groups)
         X = X.tocsr() if issparse(X) else X if hasattr(X, "dtypes") else np.asarray(X)
         groups = None if groups is None else np.asarray(groups)
@@ -62,9 +62,7 @@ class LabelledRows(NamedTuple):
         """Some of the rows; the same object if these are all of them."""
         if len(rows) == len(self.y):
             return self
-        clusters = None if self.clusters is None else self.clusters[rows]
-        X = _safe_indexing(self.X, rows)
-        return LabelledRows(X, self.y[rows], self.environments[rows], clusters)
+        return LabelledRows._make(v if v is None else _safe_indexing(v, rows) for v in self)
 
     def cells(self, metric: str) -> Cells:
         """Class and environment of each row; a regression has one class."""
@@ -230,8 +228,8 @@ def left_out(comparison: Comparison, rows: LabelledRows) -> dict[str, dict[Any, 
 
     None if fewer than three are known, or if nothing can be compared without one of them.
     """
-    regression = comparison.change.metric != "accuracy"
-    cells = Cells.of(None if regression else rows.y, rows.environments)
+    metric = comparison.change.metric
+    cells, regression = rows.cells(metric), metric != "accuracy"
     found = {name: comparison.models[name].estimator for name in (comparison.best, comparison.name)}
     models = {name: getattr(each, "best_estimator_", each) for name, each in found.items()}
     try:

@@ -148,23 +148,19 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def _decide(self, name: str, values: NDArray, id_like: str) -> Column | str:
         """What is done with a column, or a sentence about what is wrong with it."""
-        numeric = values.dtype.kind == "f"
-        finite = numeric and bool(np.isfinite(values).all())  # most columns: at once
-        missing = np.zeros(0, dtype=bool) if finite else is_missing(values)
-        n_missing, present = (0, values) if finite else (int(missing.sum()), values[~missing])
+        numeric, missing = values.dtype.kind == "f", is_missing(values)
+        n_missing, present = int(missing.sum()), values[~missing]
         named = name in self.include or name in self.categorical
         if name in self.exclude:
             return Column(name, LEFT_OUT, "as requested")
         if self.strict and not numeric and not named:
             holds = f"holds {shown_value(present[0])}, not numbers" if len(present) else ""
             return f"{shown_value(name)} {holds or 'has no values'}"
-        if numeric and not finite and np.isinf(present).any():
-            row = np.flatnonzero(np.isinf(values))[0] + 1
-            return f"{shown_value(name)} is infinite in row {row}"
+        if numeric and np.isinf(present).any():
+            return f"{shown_value(name)} is infinite in row {np.isinf(values).argmax() + 1}"
         if numeric and n_missing and self.impute is None:
-            row = np.flatnonzero(missing)[0] + 1
             many = counted(n_missing, "missing value")
-            return f"{shown_value(name)} has {many}, the first in row {row}"
+            return f"{shown_value(name)} has {many}, the first in row {missing.argmax() + 1}"
         if not len(present):
             return Column(name, LEFT_OUT, "no values")
         one_value = bool((present == present[0]).all())

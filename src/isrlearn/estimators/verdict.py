@@ -57,10 +57,10 @@ class Comparison:
         """What to do, by the rule in the notes of :func:`isrlearn.compare_models`."""
         if self.answer == "helps":
             return "use it"
-        balanced = self.best != "plain" and _better(self.from_plain[self.best]) > 0
-        if balanced or (self.best != "plain" and self.answer == "hurts"):
+        hurts = self.answer == "hurts"
+        if self.best != "plain" and (hurts or _better(self.from_plain[self.best]) > 0):
             return "use balanced weights instead"
-        worse = self.answer == "hurts" or _better(self.from_plain[self.name]) < 0
+        worse = hurts or _better(self.from_plain[self.name]) < 0
         return "do not use it" if worse else "no clear difference"
 
     @property
