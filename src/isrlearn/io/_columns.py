@@ -98,25 +98,21 @@ def _range(source: Source, first: str, last: str) -> Sequence[str]:
 
 def check_numbers(X: NDArray, names: Sequence[str]) -> None:
     """Raise for numbers that are not finite or too large to be squared, and name their columns."""
-    largest = _LARGEST[X.dtype]
-    found: dict[int, tuple[Any, int]] = {}  # the first such value of a column, and its row
-    for rows, block in row_blocks(X):
-        # NaN fails both comparisons.
-        if block.max() <= largest and block.min() >= -largest:
-            continue
-        bad = ~(np.abs(block) <= largest)
-        for i in np.flatnonzero(bad.any(axis=0)).tolist():
-            row = int(bad[:, i].argmax())
-            found.setdefault(i, (block[row, i], rows.start + row + 1))
-    for i, (value, row) in sorted(found.items()):
-        what, hint = f"is {value:g}", ""
-        if np.isnan(value):
-            what, hint = "is missing (NaN)", f"; impute missing numbers first: {PREPARE}"
-        elif np.isfinite(value):
-            hint = f"; numbers of type {X.dtype} can be used up to {largest:g}"
-        others = [names[j] for j in sorted(found) if j != i]
-        more = f"; look also at {listed(others)}" if others else ""
-        raise TableError(f"column {shown(names[i])} {what} in row {row}{more}{hint}")
+    largest, peaks = _LARGEST[X.dtype], np.zeros(X.shape[1])
+    for _, block in row_blocks(X):
+        peaks = np.maximum(peaks, np.abs(block).max(axis=0))
+    bad = np.flatnonzero(~(peaks <= largest))  # NaN fails every comparison
+    if not len(bad):
+        return
+    column = X[:, bad[0]]
+    row = int((~(np.abs(column) <= largest)).argmax())
+    what, hint = f"is {column[row]:g}", ""
+    if np.isnan(column[row]):
+        what, hint = "is missing (NaN)", f"; impute missing numbers first: {PREPARE}"
+    elif np.isfinite(column[row]):
+        hint = f"; numbers of type {X.dtype} can be used up to {largest:g}"
+    more = f"; look also at {listed(names[j] for j in bad[1:])}" if len(bad) > 1 else ""
+    raise TableError(f"column {shown(names[bad[0]])} {what} in row {row + 1}{more}{hint}")
 
 
 def suspects(

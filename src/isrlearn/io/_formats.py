@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -124,11 +123,9 @@ def check_regular(path: Path) -> None:
 
 def check_expansion(path: Path, n_bytes: float, times: int = 100, spare: int = 16) -> int:
     """Number of files; raises if they claim to hold far more than their size and some megabytes."""
-    files = [path]
-    if path.is_dir():
-        files = [Path(root, name) for root, _, names in os.walk(path) for name in names]
-        for file in files:
-            check_regular(file)
+    files = [p for p in path.rglob("*") if not p.is_dir()] if path.is_dir() else [path]
+    for file in files:
+        check_regular(file)
     size = sum(file.stat().st_size for file in files)
     if n_bytes > times * size + spare * MEGABYTE:
         raise TableError(

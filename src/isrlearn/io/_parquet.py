@@ -95,10 +95,8 @@ class _ParquetFile:
         with self.open(read_dictionary=coded) as file:
             table = file.read(columns=coded, use_threads=False)
         kept = {name: self._labels(table.column(name), name) for name in labels}
-        words = {}
-        for name in texts:
-            values, codes = self._coded(table.column(name), text=True)
-            words[name] = np.array(values, dtype=object)[codes]
+        found = {name: self._coded(table.column(name), text=True) for name in texts}
+        words = {name: np.array(v, dtype=object)[codes] for name, (v, codes) in found.items()}
         X: Any = ParquetRows(self.path, numbers)
         if as_text is not None:
             X = loaded(self.path, X) if numbers else np.empty(X.shape)
@@ -116,9 +114,8 @@ class _ParquetFile:
         """float32 if every column of the file is float32 or float16, else float64."""
         types, kinds = self._types, {column: self.number_type(column) for column in columns}
         if bad := [column for column, kind in kinds.items() if kind is None]:
-            kind, more = self.schema.field(bad[0]).type, ""
-            if len(bad) > 1:
-                more = f"; so are {listed(bad[1:])}"
+            kind = self.schema.field(bad[0]).type
+            more = f"; so are {listed(bad[1:])}" if len(bad) > 1 else ""
             raise TableError(
                 f"column {shown(bad[0])} is of type {kind}, not a number{more}; choose other "
                 f"feature columns by name, pattern or range, or prepare them: {PREPARE}"

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import discriminant_analysis, linear_model, svm
 from sklearn.preprocessing import StandardScaler
 
 from isrlearn.core.moments import Moments
@@ -37,25 +37,17 @@ STEPS = {kind.__name__: kind for kind in (TablePreparer, StandardScaler)}
 #: Frozen values that a fitted estimator may hold.
 _VALUES = {kind.__name__: kind for kind in (Column, Eraser, Moments, RankTest)}
 
+_OURS = (*ESTIMATORS.values(), ISRClassifierCV, ISRRegressorCV, TablePreparer, *_VALUES.values())
 #: Types that ``skops.io.load(path, trusted=TRUSTED_TYPES)`` needs for our estimators.
-TRUSTED_TYPES = [
-    f"{kind.__module__}.{kind.__qualname__}"
-    for kind in (
-        *ESTIMATORS.values(),
-        ISRClassifierCV,
-        ISRRegressorCV,
-        TablePreparer,
-        *_VALUES.values(),
-    )
-]
+TRUSTED_TYPES = [f"{kind.__module__}.{kind.__qualname__}" for kind in _OURS]
 
-#: Linear estimators of scikit-learn that may be the head of a saved model, and their modules.
-HEADS = {
-    name: module
+#: Linear estimators of scikit-learn that may be the head of a saved model.
+_HEADS = {
+    name: getattr(module, name)
     for module, names in {
-        "sklearn.discriminant_analysis": "LinearDiscriminantAnalysis",
-        "sklearn.svm": "LinearSVC LinearSVR",
-        "sklearn.linear_model": (
+        discriminant_analysis: "LinearDiscriminantAnalysis",
+        svm: "LinearSVC LinearSVR",
+        linear_model: (
             "ARDRegression BayesianRidge ElasticNet HuberRegressor Lasso LinearRegression "
             "LogisticRegression LogisticRegressionCV QuantileRegressor Ridge RidgeCV "
             "RidgeClassifier RidgeClassifierCV SGDClassifier SGDRegressor TheilSenRegressor"
@@ -86,14 +78,10 @@ def _record(step: Any, allowed: Mapping[str, Any], prefix: str, arrays: Arrays) 
         )
     if not is_fitted(step):
         raise ModelFileError(f"this {kind} is not fitted yet: call fit before saving it")
-    parameters = step.get_params(deep=False)
-    fitted = {k: v for k, v in vars(step).items() if k not in parameters}
-    fitted.pop("feature_names_in_", None)
-    return {
-        "estimator": kind,
-        "parameters": {k: _encoded(v, prefix + k, arrays) for k, v in parameters.items()},
-        "fitted": {k: _encoded(v, prefix + k, arrays) for k, v in fitted.items()},
-    }
+    kept = {k: v for k, v in vars(step).items() if k != "feature_names_in_"}
+    fitted = {k: _encoded(v, prefix + k, arrays) for k, v in kept.items()}
+    parameters = {k: fitted.pop(k) for k in step.get_params(deep=False)}
+    return {"estimator": kind, "parameters": parameters, "fitted": fitted}
 
 
 def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
@@ -107,32 +95,25 @@ def _encoded(value: Any, name: str, arrays: Arrays) -> Any:
     if isinstance(value, tuple):
         return {"tuple": _encoded(list(value), name, arrays)}
     if isinstance(value, dict):
-        return {
-            "pairs": [
-                [_encoded(x, f"{name}.{i}", arrays) for x in pair]
-                for i, pair in enumerate(value.items())
-            ]
-        }
+        pairs = [(f"{name}.{i}", pair) for i, pair in enumerate(value.items())]
+        return {"pairs": [[_encoded(x, own, arrays) for x in pair] for own, pair in pairs]}
     if isinstance(value, np.ndarray):
         return _encoded_array(value, name, arrays)
     kind = type(value).__name__
     if _VALUES.get(kind) is type(value):
         # Scatters grow with the square of the features, and predictions do not need them.
-        kept = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "scatter"}
-        content = {k: _encoded(v, f"{name}.{k}", arrays) for k, v in kept.items()}
-        return {"value": [kind, content]}
-    if kind in HEADS and type(value).__module__.startswith("sklearn."):
-        default = type(value)().get_params()
-        content = {
-            k: _encoded(v, f"{name}.{k}", arrays)
-            for k, v in value.get_params().items()
-            if type(v) is not type(default[k]) or v != default[k]
-        }
-        return {"estimator": [kind, content]}
-    raise ModelFileError(
-        f"{name}={shown(value)} cannot be stored in a model file: numbers, text and scikit-learn's "
-        "linear estimators can; skops can store the whole estimator"
-    )
+        tag, names = "value", [field.name for field in fields(value) if field.name != "scatter"]
+        kept = {k: getattr(value, k) for k in names}
+    elif _HEADS.get(kind) is type(value):
+        given, default = value.get_params(), type(value)().get_params()
+        kept = {k: v for k, v in given.items() if (type(v), v) != (type(default[k]), default[k])}
+        tag = "estimator"
+    else:
+        raise ModelFileError(
+            f"{name}={shown(value)} cannot be stored in a model file: numbers, text and "
+            "scikit-learn's linear estimators can; skops can store the whole estimator"
+        )
+    return {tag: [kind, {k: _encoded(v, f"{name}.{k}", arrays) for k, v in kept.items()}]}
 
 
 def _encoded_array(array: NDArray, name: str, arrays: Arrays) -> dict[str, Any]:
@@ -201,12 +182,10 @@ def _decoded(value: Any, arrays: Arrays, used: Arrays) -> Any:
         return used.setdefault(name, np.asarray(arrays[name], order=content))
     if tag == "labels":
         return _labels(name, content)
-    if tag == "value" and name in _VALUES:
-        return _VALUES[name](**{k: decoded(v) for k, v in content.items()})
-    if tag == "estimator" and name in HEADS:
-        head = getattr(import_module(HEADS[name]), name)
-        return head(**{k: decoded(v) for k, v in content.items()})
-    raise ModelFileError(f"an object of type {shown(name)} is not loaded")
+    kinds = {"value": _VALUES, "estimator": _HEADS}.get(tag, {})
+    if name not in kinds:
+        raise ModelFileError(f"an object of type {shown(name)} is not loaded")
+    return kinds[name](**{k: decoded(v) for k, v in content.items()})
 
 
 def _labels(kind: str, values: list[Any], name: str = "labels") -> NDArray:
@@ -217,9 +196,7 @@ def _labels(kind: str, values: list[Any], name: str = "labels") -> NDArray:
             "example .astype(str)"
         )
     if kind != "str":
-        array = np.empty(len(values), dtype=kind)
-        array[:] = values
-        return array
+        return np.array([*values], dtype=kind)
     if len(set(values)) < len(values):
         raise ModelFileError(
             f"{name} holds the same text twice, {listed(values)}: NumPy drops NUL characters at "

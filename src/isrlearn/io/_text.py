@@ -7,7 +7,7 @@ import csv
 import gzip
 import math
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -28,6 +28,9 @@ from isrlearn.io._formats import (
 )
 from isrlearn.io.errors import PREPARE, TableError, listed, shown
 from isrlearn.io.labels import is_float, parsed_labels, unescaped
+
+#: The first cell of a column that is not a number, and its row; by name and whether it is missing.
+Odd = dict[tuple[str, bool], tuple[str, int]]
 
 
 def open_text(path: Path) -> Source:
@@ -67,10 +70,6 @@ def _lines(path: Path) -> Iterator[list[str]]:
             yield row
 
 
-class _NotNumbersError(TableError):
-    """Columns of features that do not hold numbers."""
-
-
 def _read(
     path: Path,
     columns: tuple[str, ...],
@@ -81,24 +80,22 @@ def _read(
     """Features as float64, NaN where a value is missing, or text; labels as integers or text."""
     texts = {*(as_text or ())} & {*features}
     numbers = [name for name in features if name not in texts]
-    try:
-        X, found = _cells(path, columns, numbers, {*labels, *texts})
-    except _NotNumbersError:
-        bad = _not_numbers(path, columns, numbers, () if as_text is None else NO_VALUE)
-        if as_text is None:
-            more = f"; so do {listed(list(bad)[1:])}" if len(bad) > 1 else ""
-            name, (cell, n) = next(iter(bad.items()))
-            raise TableError(
-                f"column {shown(name)} holds {shown(cell)} in row {n}, not a number{more}; choose "
-                f"other feature columns by name, pattern or range, or prepare them: {PREPARE}"
-            ) from None
-        texts |= bad.keys()
-        numbers = [name for name in numbers if name not in bad]
-        X, found = _cells(path, columns, numbers, {*labels, *texts})
+    n, values, found, odd = _cells(path, columns, numbers, {*labels, *texts})
+    bad = [name for name, missing in odd if not missing]
+    if bad and as_text is not None:
+        return _read(path, columns, features, labels, [*as_text, *bad])
+    if bad:
+        others = list(dict.fromkeys(name for name, _ in odd))[1:]
+        more = f"; so do {listed(others)}" if others else ""
+        (name, _), (cell, row) = next(iter(odd.items()))
+        raise TableError(
+            f"column {shown(name)} holds {shown(cell)} in row {row}, not a number{more}; choose "
+            f"other feature columns by name, pattern or range, or prepare them: {PREPARE}"
+        )
     words = {name: np.array(found[name][0], dtype=object)[found[name][1]] for name in texts}
     plain = unescaped if columns[0] == PREDICTION else str
     return (
-        X,
+        np.asarray(values).reshape(n, len(numbers)),
         words,
         {name: parsed_labels(map(plain, found[name][0]), found[name][1], name) for name in labels},
     )
@@ -106,37 +103,29 @@ def _read(
 
 def _cells(
     path: Path, columns: Sequence[str], features: Sequence[str], coded: Iterable[str]
-) -> tuple[NDArray, dict[str, tuple[list[str], NDArray]]]:
-    """Numbers (n, m), and of each other column the different texts and their code in each row."""
+) -> tuple[int, array, dict[str, tuple[list[str], NDArray]], Odd]:
+    """Rows, numbers, of each other column the different texts and their codes, and odd cells."""
     place = {name: i for i, name in enumerate(columns)}
-    wanted = [place[name] for name in features]
+    left = [place[name] for name in features]
     texts: dict[str, dict[str, int]] = {name: {} for name in coded}
     codes = {name: array("q") for name in texts}
     numbers, n = array("d"), 0
-    for n, row in enumerate(islice(_lines(path), 1, None), 1):  # noqa: B007
-        cells = [row[j] for j in wanted]
+    odd: Odd = {}
+    for n, row in enumerate(islice(_lines(path), 1, None), 1):
+        cells = [row[j] for j in left]
         try:
-            numbers.extend([float(cell) for cell in cells])
+            values = [float(cell) for cell in cells]
             sound = "_" not in "".join(cells)
         except ValueError:
-            # The extension failed as a whole: nothing of this row was stored.
-            if sound := all(is_float(c) or c.strip() in NO_VALUE for c in cells):
-                numbers.extend([float(c) if is_float(c) else math.nan for c in cells])
+            sound = False
         if not sound:
-            raise _NotNumbersError
+            values = [float(cell) if is_float(cell) else math.nan for cell in cells]
+            for j, cell in zip(left, cells, strict=True):
+                if not is_float(cell):
+                    odd.setdefault((columns[j], cell.strip() in NO_VALUE), (cell, n))
+            # Once a column does not hold numbers, those of the others are not used either.
+            left = [j for j in left if (columns[j], False) not in odd]
+        numbers.extend(values)
         for name, known in texts.items():
             codes[name].append(known.setdefault(row[place[name]], len(known)))
-    X = np.asarray(numbers).reshape(n, len(wanted))
-    return X, {name: ([*known], np.asarray(codes[name])) for name, known in texts.items()}
-
-
-def _not_numbers(
-    path: Path, columns: Sequence[str], features: Sequence[str], missing: Collection[str] = ()
-) -> dict[str, tuple[str, int]]:
-    """The first value that is not a number, and its row, of each column that has one."""
-    chosen, found = set(features), {}
-    left = {j: name for j, name in enumerate(columns) if name in chosen}
-    for n, row in enumerate(islice(_lines(path), 1, None), 1):
-        for j in [j for j in left if not (is_float(row[j]) or row[j].strip() in missing)]:
-            found[left.pop(j)] = row[j], n
-    return found
+    return n, numbers, {k: ([*known], np.asarray(codes[k])) for k, known in texts.items()}, odd

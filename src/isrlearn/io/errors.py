@@ -77,8 +77,7 @@ def shown(value: object) -> str:
     """A value from a file, for a message: quoted, on one line, shortened if it is long."""
     if isinstance(value, str) and len(value) > _LONGEST:
         value = value[:_LONGEST] + "..."
-    text = repr(value).replace("\n", " ")
-    return text if len(text) <= 2 * _LONGEST else text[: 2 * _LONGEST] + "..."
+    return markup.line(repr(value).replace("\n", " "), 2 * _LONGEST)
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:
@@ -118,7 +117,5 @@ def reading(path: Path) -> Iterator[None]:
         at = f"byte {error.start + 1} is {error.object[error.start]:#04x}"
         raise TableError(f"{path}: this is not text in UTF-8 ({at}); save it as UTF-8") from None
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        reason = "".join(c if c.isprintable() else "?" for c in reason)
-        reason = reason if len(reason) <= 300 else reason[:300] + "..."
+        reason = markup.line(" ".join(str(error).split()) or type(error).__name__, 300)
         raise TableError(f"{path}: cannot be read: {reason}") from error

@@ -100,9 +100,12 @@ def export_model(
     precision = np.dtype(dtype or (np.float64 if kind == "numpy" else np.float32))
     if precision not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64; got {dtype!r}")
-    head = affine_map(estimator)
-    if kind != "onnx" and hasattr(estimator, "coef_"):  # an ONNX graph centres its rows
-        check_precision(estimator, *head, precision)
+    if hasattr(estimator, "coef_"):
+        head: Head = np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_)
+        if kind != "onnx":  # an ONNX graph centres its rows
+            check_precision(estimator, *head, precision)
+    else:
+        head = estimator.affine_map()
     content = _CONTENT[kind](estimator, head, precision, _notes(estimator, names), Path(path))
     with atomic_write(path) as file:
         file.write(content)
@@ -140,13 +143,6 @@ def _unscaled(estimator: Any, scaler: Any) -> Any:
         center=eraser.center * scale + mean,
     )
     return found
-
-
-def affine_map(estimator: Any) -> Head:
-    """Coefficients (m, d) and intercepts (m,) of everything the estimator does to a row."""
-    if hasattr(estimator, "coef_"):
-        return np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_)
-    return estimator.affine_map()
 
 
 def _notes(estimator: Any, names: Sequence[str] | None) -> dict[str, str]:

@@ -73,11 +73,8 @@ def label_array(values: list[Any], codes: NDArray, name: str) -> NDArray:
     for text in texts:
         if "\0" in text:
             raise TableError(f"column {shown(name)} holds a NUL character in {shown(text)}")
-    if None not in values and 4 * longest * len(codes) <= max(_NAMES_BYTES, 64 * len(codes)):
-        return np.array(values)[codes]
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array[codes]
+    small = 4 * longest * len(codes) <= max(_NAMES_BYTES, 64 * len(codes))
+    return np.array(values, dtype=None if small and None not in values else object)[codes]
 
 
 def _check_texts(n_texts: int, n_rows: int, longest: int, name: str) -> None:

@@ -160,9 +160,7 @@ def read_table(
     if label and label == environment:
         raise TableError(f"label and environment must be two columns; both are {shown(label)}")
     inside = [name for name in given if not name.endswith(".npy")]
-    holder = source if labels is None else open_table(labels)
-    if labels is None and inside and source.path.suffix.lower() in (".npy", ".zarr"):
-        holder = _next_to(source.path, inside[0])
+    holder = _holder(source, labels, inside)
     # The small files first, so that their errors are reported at once.
     found: dict[Any, Any] = {n: read_vector(Path(n)) for n in given if n not in inside}
     with reading(holder.path):
@@ -210,10 +208,8 @@ def _prepared(
     place = {name: i for i, name in enumerate(n for n in features if n not in texts)}
     columns = {n: texts[n] if n in texts else numbers[:, place[n]] for n in features}
     try:
-        if known is not None:
-            return prepare.transform(columns), own, prepare
-        prepare = clone(prepare).fit(columns)
-        if not prepare.plain_:
+        prepare = clone(prepare).fit(columns) if known is None else prepare
+        if known is not None or not prepare.plain_:
             return prepare.transform(columns), own, prepare
     except ValueError as error:
         raise TableError(str(error)) from None
@@ -308,16 +304,16 @@ def label_files(path: str | os.PathLike[str]) -> list[Path]:
     return [path.with_name(form.format(path.stem)) for form in forms]
 
 
-def _next_to(path: Path, name: str) -> Source:
-    """The table next to an array that holds its labels."""
-    tried = label_files(path)
-    for other in tried:
-        if other.is_file():
-            return open_table(other)
-    raise TableError(
-        f"{path}: an array has no column {shown(name)}, and none of "
-        f"{', '.join(other.name for other in tried)} is next to it; name the file of the labels"
-    )
+def _holder(source: Source, labels: Any, names: Sequence[str]) -> Source:
+    """The table of the labels: the one given, one next to an array, or that of the features."""
+    tried = label_files(source.path) if labels is None and names else []
+    found = [path for path in tried if path.is_file()] if labels is None else [labels]
+    if tried and not found:
+        raise TableError(
+            f"{source.path}: an array has no column {shown(names[0])}, and none of "
+            f"{', '.join(path.name for path in tried)} is next to it; name the file of the labels"
+        )
+    return open_table(found[0]) if found else source
 
 
 def _check_labels(X: Any, labels: NDArray | None, role: str) -> None:
