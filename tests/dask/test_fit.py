@@ -199,6 +199,15 @@ def test_predictions_are_lazy(data, scheduler):
         isr_dask.predict(clf, X)
 
 
+def test_models_of_different_rows_are_not_mistaken_for_each_other(data):
+    X, y, e, _ = data
+    one, other = (ISRClassifier(head="lda").fit(X, labels, e) for labels in (y, y[::-1]))
+    chunks = da.from_array(X, chunks=(500, -1))
+    both = dask.compute(isr_dask.predict(one, chunks), isr_dask.predict(other, chunks))
+    np.testing.assert_array_equal(both[0], one.predict(X))
+    np.testing.assert_array_equal(both[1], other.predict(X))
+
+
 def test_the_same_bits_on_every_scheduler(data):
     X, y, e, _ = data
     chunks = da.from_array(X, chunks=(100, -1))

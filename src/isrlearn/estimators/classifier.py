@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any
 
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -11,14 +11,14 @@ from sklearn.utils.validation import has_fit_parameter
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
 from isrlearn.estimators.heads import HEADS
-from isrlearn.estimators.linear import LinearScores, Streaming, settings_of
+from isrlearn.estimators.linear import LinearScores, Streaming, settings_of, with_parameters
 from isrlearn.estimators.pipeline import Settings
 
 #: C where it is not given: whitened features need little freedom.
 _USUAL_C = 0.1
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     """Linear classifier that ignores what shifts between environments.
 

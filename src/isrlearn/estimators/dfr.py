@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -17,14 +17,14 @@ from sklearn.utils import check_random_state
 
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING
-from isrlearn.estimators.linear import LinearScores
+from isrlearn.estimators.linear import LinearScores, with_parameters
 from isrlearn.metrics import worst_group_accuracy
 
 #: Candidates for C in the published code for Waterbirds.
 _PUBLISHED_C = (1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class DFRClassifier(LinearScores, ClassifierMixin, BaseEstimator):
     """Average of logistic regressions on subsamples with equally many rows of every group.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, Self
+from dataclasses import dataclass, fields
+from typing import Any, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,8 @@ from isrlearn.core.moments import Moments
 from isrlearn.engine import SparseRows, row_blocks
 from isrlearn.estimators.heads import HEADS, MomentSample, Sample
 from isrlearn.estimators.pipeline import Settings, fit
+
+Estimator = TypeVar("Estimator", bound=type)
 
 #: Rows of a cell that count as many as those it has, when an environment gets its own intercept.
 _PRIOR = 10.0
@@ -81,6 +83,18 @@ def _from_moments(self: Streaming) -> bool:
     if isinstance(self.head, str):
         return self.head in HEADS and not HEADS[self.head].needs_rows
     return isinstance(self.head, tuple)
+
+
+@dataclass_transform(eq_default=False)
+def with_parameters(estimator: Estimator) -> Estimator:
+    """The class with an `__init__` whose parameters are its annotated attributes.
+
+    It is not a dataclass afterwards: a fit adds attributes that are not fields, and libraries such
+    as Dask take dataclasses with equal fields for equal.
+    """
+    made: Any = dataclass(eq=False, repr=False)(estimator)
+    del made.__dataclass_fields__, made.__dataclass_params__
+    return made
 
 
 def settings_of(estimator: Any, **own: Any) -> Settings:

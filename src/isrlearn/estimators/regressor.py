@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any
 
 from numpy.typing import NDArray
@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from isrlearn import validation as check
 from isrlearn.estimators.heads import HEADS
-from isrlearn.estimators.linear import Streaming, scores, settings_of
+from isrlearn.estimators.linear import Streaming, scores, settings_of, with_parameters
 from isrlearn.estimators.pipeline import Settings
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     """Linear regression that ignores what shifts between environments, where that helps.
 

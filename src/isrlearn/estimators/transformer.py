@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -17,14 +17,14 @@ from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
 from isrlearn.engine import Rows
 from isrlearn.estimators.heads import MomentSample, Sample
-from isrlearn.estimators.linear import affine, settings_of
+from isrlearn.estimators.linear import affine, settings_of, with_parameters
 from isrlearn.estimators.pipeline import Fitted, Settings, fit
 
 #: Most numbers in a dense array made of sparse rows, or of rows that are read block by block.
 _MOST = 1 << 30
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
     """Features with their spurious part scaled down or removed.
 
