@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isrlearn.estimators.classifier import ISRClassifier
 from isrlearn.estimators.heads import Sample
+from isrlearn.estimators.linear import with_parameters
 from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.estimators.regressor import ISRRegressor
 from isrlearn.estimators.search import Search, Split
@@ -25,7 +26,7 @@ def _best_has(name: str) -> Any:
     return lambda self: hasattr(self.__dict__.get("best_estimator_", ISRClassifier()), name)
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class ISRClassifierCV(ClassifierMixin, Search):
     """ISRClassifier with the settings that do best in the worst group of held-out data.
 
@@ -191,7 +192,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
         best.intercept_ = best.intercept_ + self.threshold_
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class ISRRegressorCV(RegressorMixin, Search):
     """ISRRegressor with the settings that do best in held-out environments.
 
