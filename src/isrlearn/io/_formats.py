@@ -82,19 +82,15 @@ def open_archive(path: Path) -> Source:
         arrays = {name: _member(archive, name) for name in archive.files}
     widths = {name: a.shape[1] for name, a in arrays.items() if a.ndim == 2}
     main = "X" if "X" in widths else next(iter(widths)) if len(widths) == 1 else ""
-    groups = {
-        name: numbered("f" if name == main else f"{name}_", width) for name, width in widths.items()
-    }
+    groups = {v: numbered("f" if v == main else f"{v}_", m) for v, m in widths.items()}
     named = main in groups and _NAMES in arrays
     if named:
-        groups[main] = tuple(map(str, as_labels(arrays[_NAMES].ravel(), _NAMES)))
-        if len(groups[main]) != widths[main]:
-            n = len(groups[main])
-            raise TableError(f"{_NAMES!r} holds {n} names for {widths[main]} columns")
-    vectors: dict[str, tuple[str, ...]] = {
-        name: (name,) for name, values in arrays.items() if values.ndim == 1
-    }
-    columns = tuple(column_owners(groups | vectors))
+        names = tuple(map(str, as_labels(arrays[_NAMES].ravel(), _NAMES)))
+        if len(names) != widths[main]:
+            raise TableError(f"{_NAMES!r} holds {len(names)} names for {widths[main]} columns")
+        groups[main] = names
+    vectors = [name for name, values in arrays.items() if values.ndim == 1]
+    columns = tuple(column_owners(groups | {name: (name,) for name in vectors}))
 
     def read(wanted: Sequence[str], labels: Sequence[str], as_text: Any = None) -> Content:
         kept = {name: as_labels(arrays[name], name) for name in labels}
@@ -227,12 +223,9 @@ def check_names(names: Sequence[str]) -> None:
 def column_owners(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The column of a file that each of our columns comes from, if their names are distinct."""
     owner: dict[str, str] = {}
-    for column, names in columns.items():
-        for name in names:
-            other = owner.setdefault(name, column)
-            if other != column or len(set(names)) < len(names):
-                raise TableError(
-                    f"{shown(other)} and {shown(column)} both give a column {shown(name)}; rename "
-                    "one of them"
-                )
+    for column, name in ((column, name) for column, names in columns.items() for name in names):
+        if name in owner:
+            both = f"{shown(owner[name])} and {shown(column)} both give"
+            raise TableError(f"{both} a column {shown(name)}; rename one of them")
+        owner[name] = column
     return owner

@@ -85,10 +85,9 @@ class _ParquetFile:
         self, features: Sequence[str], labels: Sequence[str], as_text: Sequence[str] | None = None
     ) -> Content:
         """Features as rows that are decoded when they are used, or as numbers and text; labels."""
-        texts, numbers = [], features
-        if as_text is not None:
-            numbers = [name for name in features if self.number_type(self.owner[name]) is not None]
-            texts = [name for name in features if name not in set(numbers)]
+        kinds = {name: self.number_type(self.owner[name]) for name in features}
+        texts = [n for n, kind in kinds.items() if kind is None and as_text is not None]
+        numbers = [n for n in features if kinds[n] is not None or as_text is None]
         coded = [*labels, *texts]
         check_expansion(self.path, 8 * self.n_rows * len(coded))
         # Repeated values are stored once.

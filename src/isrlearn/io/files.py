@@ -108,16 +108,14 @@ def check_output(
     check_writable(path)
     if not os.path.isfile(path):
         return
-    target = Path(os.path.realpath(path))
-    for given in inputs:
-        there = os.path.exists(given)
-        if there and (os.path.samefile(path, given) or Path(given).resolve() in target.parents):
+    name, target = os.fspath(path), Path(os.path.realpath(path))
+    for given in filter(os.path.exists, inputs):
+        if os.path.samefile(path, given) or Path(given).resolve() in target.parents:
             what = "is" if os.path.isfile(given) else "is a part of"
-            name = os.fspath(path)
             raise OutputError(f"{name}: this {what} an input of the same command; choose another")
     if not force and not _is_ours(target, kind):
         what = "a file of another kind" if kind else "this file"
-        raise OutputError(f"{os.fspath(path)}: {what} exists already; use --force to replace it")
+        raise OutputError(f"{name}: {what} exists already; use --force to replace it")
 
 
 def _is_ours(path: Path, kind: str | None) -> bool:
