@@ -36,19 +36,11 @@ def _logistic(z: NDArray, target: NDArray) -> NDArray:
 
 
 def _logistic_gradient(z: NDArray, target: NDArray) -> NDArray:
-    h = z * 0.5  # sigmoid(z) - 1/2 = tanh(z / 2) / 2, which cannot overflow
-    np.tanh(h, out=h)
-    h *= 0.5
-    h -= target
-    return h
+    return np.tanh(z * 0.5) * 0.5 - target  # the sigmoid minus 1/2, which cannot overflow
 
 
 def _logistic_hessian(gradient: NDArray, target: NDArray, v: NDArray) -> NDArray:
-    curvature = gradient + target
-    curvature *= curvature
-    np.subtract(0.25, curvature, out=curvature)
-    curvature *= v
-    return curvature
+    return (0.25 - np.square(gradient + target)) * v
 
 
 def _cross_entropy(z: NDArray, target: NDArray) -> NDArray:
@@ -123,7 +115,7 @@ class Point:
     @cached_property
     def dummy(self) -> tuple[NDArray, NDArray]:
         """Derivatives of the risk of ``a z + b`` with respect to a and b, at a = 1, b = 0."""
-        found = (self.of.weight * self.z * self.gradient).sum(axis=0), self._mean(self.gradient)
+        found = (self.of.weight * self.z * self.gradient).sum(axis=0), self.mean(self.gradient)
         if self.of.loss is SOFTMAX:
             return found[0].sum(), found[1].sum()
         return found  # of each of the models side by side
@@ -132,11 +124,6 @@ class Point:
         """Output gradient of a times the first of these derivatives plus b times the second."""
         line = self.z * a + self.ones * b
         return self.of.loss.hessian(self.gradient, self.of.target, line) + self.gradient * a
-
-    @property
-    def mean(self) -> NDArray:
-        """Mean output (C,)."""
-        return self._mean(self.z)
 
     def spread(self, centre: NDArray) -> float:
         """Mean squared distance of the outputs from a centre (C,), averaged over the outputs."""
@@ -147,7 +134,7 @@ class Point:
         """Output gradient of `spread` with the centre held fixed."""
         return (self.z - self.ones * centre) * (2.0 / self.z.shape[1])
 
-    def _mean(self, v: NDArray) -> NDArray:
+    def mean(self, v: NDArray) -> NDArray:
         """Weighted mean of v (n, C) over samples."""
         return self.ones[:, 0] @ (self.of.weight * v)
 
@@ -298,7 +285,7 @@ class OutputVariance:
 
     def _parts(self, points: Points) -> list[tuple[Point, float, NDArray]]:
         """Each point with its share and the mean that its outputs are compared with."""
-        means = np.array([p.mean for p in points])
+        means = np.array([p.mean(p.z) for p in points])
         if self.shares is None:
             return [(p, 1.0 / len(points), m) for p, m in zip(points, means, strict=True)]
         overall = np.asarray(self.shares, means.dtype) @ means

@@ -99,11 +99,8 @@ def adam(
         if np.any(weight_decay):
             g = g + W * weight_decay
         first += (g - first) * 0.1
-        second *= 0.999
-        second += np.square(g) * 0.001
-        scale = np.sqrt(second)
-        scale /= math.sqrt(1.0 - 0.999**t)
-        scale += 1e-8
+        second = second * 0.999 + np.square(g) * 0.001
+        scale = np.sqrt(second) / math.sqrt(1.0 - 0.999**t) + 1e-8
         W -= first / scale * (learning_rate / (1.0 - 0.9**t))
     return W
 
