@@ -166,19 +166,13 @@ def cows_camels(frame: Frame) -> CowsCamelsTruth:
     )
 
 
-def small_margin(frame: Frame) -> GaussianTruth:
-    """Example-3: class 0 has means +0.1 and +mu_e, class 1 has -0.1 and -mu_e."""
-    return _opposite_classes(frame, np.full(frame.n_environments, 0.1))
+def small_margin(frame: Frame, *, high: float = 0.1) -> GaussianTruth:
+    """Example-3: class 0 has means +0.1 and +mu_e, class 1 has -0.1 and -mu_e.
 
-
-def small_margin_variance(frame: Frame) -> GaussianTruth:
-    """Example-3', with the spurious standard deviation drawn once per environment."""
-    # A separate stream, so that with the same seed the means are those of Example-3.
-    return _opposite_classes(frame, np.array([rng.uniform(0.1, 0.3) for rng in frame.rngs(1)]))
-
-
-def _opposite_classes(frame: Frame, sigmas: NDArray[np.float64]) -> GaussianTruth:
-    """Two equally frequent classes with opposite means."""
+    The spurious standard deviation of an environment is uniform from 0.1 to `high`.
+    """
+    # A separate stream, so that with the same seed the means do not depend on `high`.
+    sigmas = np.array([rng.uniform(0.1, high) for rng in frame.rngs(1)])
     mu_c = np.full(frame.n_invariant, 0.1)
     mu_e = np.array([rng.standard_normal(frame.n_spurious) for rng in frame.rngs()])
     return GaussianTruth(

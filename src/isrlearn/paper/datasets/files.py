@@ -10,6 +10,7 @@ import struct
 import urllib.request
 import zlib
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,6 @@ def _checked(packed: bytes, resource: Resource, source: object, advice: str) -> 
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
-_PARTS = ("train", "t10k")
 _SHA256 = {
     "mnist": (
         "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -126,12 +126,11 @@ _ADDRESS = {
 
 def _files(name: str) -> tuple[Resource, ...]:
     """Images and labels of training, then of test."""
-    names = [
-        f"{part}-{kind}-ubyte.gz" for part in _PARTS for kind in ("images-idx3", "labels-idx1")
-    ]
+    kinds = product(("train", "t10k"), ("images-idx3", "labels-idx1"))
+    files = (f"{part}-{kind}-ubyte.gz" for part, kind in kinds)
     return tuple(
         Resource(f"{name}/{file}", _ADDRESS[name] + file, sha256)
-        for file, sha256 in zip(names, _SHA256[name], strict=True)
+        for file, sha256 in zip(files, _SHA256[name], strict=True)
     )
 
 

@@ -259,18 +259,16 @@ def load_fashion_on_photos(
         part: [np.flatnonzero(np.isin(labels, codes)) for codes in GARMENTS.values()]
         for part, (_, labels) in loaded.items()
     }
-    shuffled = [streams.generator(Use.SHARED).permutation(rows) for rows in garments["train"]]
-    used = [0, 0]
+    left = [streams.generator(Use.SHARED).permutation(rows) for rows in garments["train"]]
     parts = []
     for use, n in zip(SPLITS, (n_train, n_validation, n_test), strict=True):
         n = integer(f"n_{use.name.lower()}", n, 4)
         rng = streams.generator(use)
         counts = [round(_COMMON * n), n - round(_COMMON * n)]
         if use is Use.TEST:
-            rows = [rng.permutation(r)[:c] for r, c in zip(garments["test"], counts, strict=True)]
-        else:
-            rows = [r[u : u + c] for r, u, c in zip(shuffled, used, counts, strict=True)]
-            used = [u + c for u, c in zip(used, counts, strict=True)]
+            left = [rng.permutation(rows) for rows in garments["test"]]
+        rows = [r[:c] for r, c in zip(left, counts, strict=True)]
+        left = [r[c:] for r, c in zip(left, counts, strict=True)]
         if [len(r) for r in rows] != counts:
             raise ValueError(
                 f"n_train={n_train}, n_validation={n_validation} and n_test={n_test} need more "
