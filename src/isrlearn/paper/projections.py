@@ -23,7 +23,6 @@ class LEACEClassifier(Rival):
     The latter two are not in the paper: they compare a class with itself.
     """
 
-    C: float = 1.0
     weights: str | None = "class"
     condition: str | None = None
 
@@ -79,7 +78,6 @@ class DAREClassifier(Rival):
     there is an intercept, because classes may have different sizes.
     """
 
-    C: float = 1.0
     shrinkage: float = 0.1  # weight of the identity in each covariance of standardised features
     _infers = True
 

@@ -23,13 +23,13 @@ from isrlearn.core.labels import MISSING, Cells, encode
 ROUNDING = 1e-9
 
 
-def known_or_inferred(X: NDArray, y: NDArray, environments: Any, seed: int = 0) -> NDArray:
+def known_or_inferred(X: NDArray, y: NDArray, environments: Any) -> NDArray:
     """Environments, the unknown ones inferred from features and class."""
     names, e = encode(np.asarray(environments, dtype=object))
     if len(names) == 1 or not (e == MISSING).any():
         return names[np.maximum(e, 0)]
     C = 0.1 if np.bincount(e[e != MISSING]).min() < 5 else None  # too few to cross-validate
-    return infer_environments(X, y, environments=environments, C=C, random_state=seed)
+    return infer_environments(X, y, environments=environments, C=C, random_state=0)
 
 
 def row_weights(cells: Cells, weights: str | None) -> NDArray[np.float64]:
@@ -55,8 +55,11 @@ def group_members(y: NDArray, environments: NDArray) -> list[NDArray[np.intp]]:
     return [np.flatnonzero(codes == g) for g in range(codes.max() + 1)]
 
 
+@dataclass(eq=False, repr=False)
 class Rival(ClassifierMixin, BaseEstimator):
     """A linear classifier of standardised features that may use environments."""
+
+    C: float = 1.0
 
     __metadata_request__fit = {"environments": True}
     #: Whether unknown environments are inferred; else such rows train the head only.
@@ -120,7 +123,6 @@ def logistic(Z: NDArray, k: NDArray, C: float, weight: NDArray | None = None) ->
 class WeightedLogistic(Rival):
     """Logistic regression in which every class, or every group, has the same total weight."""
 
-    C: float = 1.0
     weights: str | None = None  # "class" or "group"; None: every row
 
     def _solve(self, Z: NDArray, cells: Cells) -> tuple[NDArray, NDArray]:
@@ -131,7 +133,6 @@ class WeightedLogistic(Rival):
 class SubsampledLogistic(Rival):
     """Deep feature reweighting (Kirichenko et al., 2023), with ridge logistic regressions."""
 
-    C: float = 1.0
     n_subsamples: int = 10
     random_state: int = 0
     _infers = True
@@ -156,7 +157,6 @@ class AnchorClassifier(Rival):
     multiplied by :math:`\sqrt\gamma`, 1 for ridge regression; classes have equal weight.
     """
 
-    C: float = 1.0
     gamma: float = 5.0
     _infers = True
 
@@ -176,7 +176,6 @@ class AnchorClassifier(Rival):
         return coef, centre[Z.shape[1] :] - coef @ centre[: Z.shape[1]]
 
 
-@dataclass(eq=False, repr=False)
 class CRMClassifier(Rival):
     r"""Compositional risk minimisation (Mahajan et al., 2025): energies of class and environment.
 
@@ -186,7 +185,6 @@ class CRMClassifier(Rival):
     probability over environments is predicted: scores are not affine, and there are no `coef_`.
     """
 
-    C: float = 1.0
     _infers = True
     _names = ("energies_", "offsets_")
 
