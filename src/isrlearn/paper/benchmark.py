@@ -77,10 +77,9 @@ class Result:
         labels = {name: label for name, label in self.labels.items() if name != "oracle"}
         tables, log = [], EXPERIMENTS[self.plan.experiment].log
         for word in ("mean", "median"):
-            title = f"{{}}: {word} excess over the oracle"
-            titles = {name: title.format(own) for name, own in self.titles.items()}
-            shown: dict[str, Any] = {"value": f"excess_{word}", "spread": None, "exponent": log}
-            tables += error_tables(self.summaries, titles, labels, **shown)
+            titles = {k: f"{own}: {word} excess over the oracle" for k, own in self.titles.items()}
+            found, value = self.summaries, f"excess_{word}"
+            tables += error_tables(found, titles, labels, value=value, exponent=log)
         return tables
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 
 from isrlearn.datasets import EnvironmentData, Splits
 from isrlearn.io.errors import optional
+from isrlearn.paper.records import grouped
 from isrlearn.paper.summary import PublishedResults, Summary
 
 if TYPE_CHECKING:
@@ -140,9 +141,7 @@ def labels_figure(
     curves: Iterable[Curve], titles: Mapping[str, str], labels: Mapping[str, str]
 ) -> dict[str, bytes]:
     """Files of a figure of accuracies against the share of rows with a known environment."""
-    lines: dict[tuple[str, str, str], list[Curve]] = {}
-    for curve in curves:
-        lines.setdefault((curve.dataset, curve.method, curve.score), []).append(curve)
+    lines = grouped(curves, lambda curve: (curve.dataset, curve.method, curve.score))
     fractions = sorted({c.fraction for line in lines.values() for c in line})
 
     def draw(figure: Any) -> None:

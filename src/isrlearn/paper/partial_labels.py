@@ -23,8 +23,8 @@ from isrlearn.paper.real.features import cached_features
 from isrlearn.paper.real.methods import balanced
 from isrlearn.paper.real.tables import SCORES as REAL_SCORES
 from isrlearn.paper.real.tables import scored
-from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import each_fit, fitted, grouped, recorded
+from isrlearn.paper.records import CellKey, Failure, Record, RecordFile, grouped
+from isrlearn.paper.runner import each_fit, fitted, recorded
 from isrlearn.paper.summary import csv_of_scores, mean_interval
 from isrlearn.paper.tables import Table, markdown, notes, plus_minus, result_dict, write_files
 

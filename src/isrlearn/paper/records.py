@@ -12,15 +12,17 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from isrlearn.io.files import atomic_write
 
 SCHEMA = "isrlearn-benchmark/1"
+Item = TypeVar("Item")
+Name = TypeVar("Name")
 
 
 class RecordError(ValueError):
@@ -91,6 +93,14 @@ def _errors(fields: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, A
     each = [change(error) for error in fields["per_environment"]]
     found = {name: change(fields[name]) for name in ("value", "validation")}
     return {**fields, **found, "per_environment": each}
+
+
+def grouped(items: Iterable[Item], by: Callable[[Item], Name]) -> dict[Name, list[Item]]:
+    """The items with each value of a function, in order."""
+    groups: dict[Name, list[Item]] = {}
+    for item in items:
+        groups.setdefault(by(item), []).append(item)
+    return groups
 
 
 def read_records(path: Path | str) -> dict[str, Record]:
@@ -181,10 +191,8 @@ def _lock(file: IO[str]) -> None:
 
 def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, Record]]:
     """Header and records of a file; a bad last line is dropped with a warning."""
-    lines = content.split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    header = _header(path, lines[0] if lines else b"")
+    lines = content.removesuffix(b"\n").split(b"\n")
+    header = _header(path, lines[0])
     by_id: dict[str, Record] = {}
     for number, line in enumerate(lines[1:], start=2):
         try:

@@ -22,19 +22,11 @@ from threadpoolctl import threadpool_limits
 from isrlearn.datasets import EnvironmentData
 from isrlearn.paper.datasets import permute_spurious
 from isrlearn.paper.experiments import EXPERIMENTS, METHODS
-from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
+from isrlearn.paper.records import CellKey, Failure, Record, RecordFile, grouped
 from isrlearn.progress import progress, terminated_as_interrupted
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
-
-
-def grouped(keys: Iterable[CellKey], by: Callable[[CellKey], Any]) -> dict[Any, list[CellKey]]:
-    """The cells with the same value of a function, in order."""
-    groups: dict[Any, list[CellKey]] = {}
-    for key in keys:
-        groups.setdefault(by(key), []).append(key)
-    return groups
 
 
 def each_fit(

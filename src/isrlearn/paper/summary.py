@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import stats
 
-from isrlearn.paper.records import Record
+from isrlearn.paper.records import Record, grouped
 from isrlearn.paper.tables import Table, csv_text, number
 
 
@@ -40,19 +40,20 @@ class Summary:
 
 def excess_errors(records: Iterable[Record]) -> dict[str, float]:
     """Error of each record above the oracle's on the same data, if there is one, by record id."""
-    records = list(records)
-    oracle = {_data(r): r.value for r in records if r.key.method == "oracle"}
-    return {r.key.id: r.value - oracle[_data(r)] for r in records if _data(r) in oracle}
+    excess: dict[str, float] = {}
+    by_data = grouped(records, lambda r: (r.key.dataset, r.key.n_environments, r.key.seed))
+    for same in by_data.values():
+        oracle = next((r.value for r in same if r.key.method == "oracle"), None)
+        if oracle is not None:
+            excess |= {r.key.id: r.value - oracle for r in same}
+    return excess
 
 
 def summaries(records: Iterable[Record]) -> list[Summary]:
     """Summary of every data set, method and number of environments, in the records' order."""
     records = list(records)
     excess = excess_errors(records)
-    cells: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
-    for record in records:
-        key = record.key
-        cells[key.dataset, key.method, key.n_environments].append(record)
+    cells = grouped(records, lambda r: (r.key.dataset, r.key.method, r.key.n_environments))
     return [
         _summary(*cell, found, [excess.get(r.key.id, np.nan) for r in found])
         for cell, found in sorted(cells.items(), key=lambda item: item[0][2])
@@ -94,18 +95,12 @@ def mean_interval(values: Iterable[float]) -> tuple[float, float, float]:
     return mean, std, float(stats.t.ppf(0.975, n - 1)) * std / n**0.5
 
 
-def _data(record: Record) -> tuple[str, int, int]:
-    """What determines the data of a record."""
-    return record.key.dataset, record.key.n_environments, record.key.seed
-
-
 def error_tables(
     found: Iterable[Summary],
     titles: Mapping[str, str],
     labels: Mapping[str, str],
     *,
     value: str = "mean",
-    spread: str | None = "half_width",
     exponent: bool = False,
 ) -> list[Table]:
     """One table per data set: one row per method, one column per number of environments."""
@@ -113,10 +108,10 @@ def error_tables(
     def shown(summary: Summary | None) -> str:
         if summary is None:
             return ""
-        found = [getattr(summary, name) for name in (value, spread) if name is not None]
-        # One seed has no spread.
-        known = found[:1] + [x for x in found[1:] if not math.isnan(x)]
-        return " ± ".join(number(x, exponent) for x in known)
+        text, around = number(getattr(summary, value), exponent), summary.half_width
+        # The half width is that of the mean; one seed has none.
+        known = value == "mean" and not math.isnan(around)
+        return f"{text} ± {number(around, exponent)}" if known else text
 
     at = {(s.dataset, s.method, s.n_environments): s for s in found}
     tables = []
@@ -245,20 +240,14 @@ def compared(found: Iterable[Summary], published: PublishedResults) -> list[Comp
     """
     comparisons = []
     for s in found:
-        p = published.get((s.dataset, s.method, s.n_environments))
+        cell = (s.dataset, s.method, s.n_environments)
+        p = published.get(cell)
         if p is not None and s.n_seeds > 1:
-            error = _standard_error(s, p)
-            comparisons.append(
-                Comparison(s.dataset, s.method, s.n_environments, s.mean, p.mean, error)
-            )
+            squares = (s.n_seeds - 1) * s.std_environment**2 + (N_SEEDS - 1) * p.std**2
+            variance = squares / (s.n_seeds + N_SEEDS - 2)
+            error = math.sqrt(variance * (1 / s.n_seeds + 1 / N_SEEDS))
+            comparisons.append(Comparison(*cell, s.mean, p.mean, error))
     return comparisons
-
-
-def _standard_error(s: Summary, p: Published) -> float:
-    """Standard error of the difference of the two means, with a common variance."""
-    squares = (s.n_seeds - 1) * s.std_environment**2 + (N_SEEDS - 1) * p.std**2
-    variance = squares / (s.n_seeds + N_SEEDS - 2)
-    return math.sqrt(variance * (1 / s.n_seeds + 1 / N_SEEDS))
 
 
 def comparison_tables(

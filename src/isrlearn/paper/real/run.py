@@ -23,8 +23,8 @@ from isrlearn.paper.real.tables import (
     score_tables,
     scored,
 )
-from isrlearn.paper.records import CellKey, Failure, Record, RecordFile
-from isrlearn.paper.runner import each_fit, fitted, grouped, recorded
+from isrlearn.paper.records import CellKey, Failure, Record, RecordFile, grouped
+from isrlearn.paper.runner import each_fit, fitted, recorded
 from isrlearn.paper.summary import csv_of_scores
 from isrlearn.paper.tables import Table, csv_of, markdown, notes, result_dict, write_files
 
@@ -81,8 +81,7 @@ class RealPlan:
         """Objectives; with files of features, only those with which heads can be trained."""
         if self.trained_with is not None:
             return self.trained_with
-        names = tuple(self.of.trained_with)
-        return tuple(name for name in names if name in HEADS) if self.files else names
+        return tuple(name for name in self.of.trained_with if name in HEADS or not self.files)
 
     def keys(self) -> list[CellKey]:
         """The cells, one for each score of a method on a network."""

@@ -44,7 +44,7 @@ def _table(name: str, seed: int) -> Task:
     held_out = np.zeros(len(data.y), dtype=bool)
     for rows in group_members(data.y, data.environments):
         held_out[rng.permutation(rows)[: max(1, round(_TEST_SHARE * len(rows)))]] = True
-    return Task(_rows(data, np.flatnonzero(~held_out)), _rows(data, np.flatnonzero(held_out)))
+    return Task(_rows(data, ~held_out), _rows(data, held_out))
 
 
 def _simulated(make: Callable[..., Splits], seed: int, pool: int = 0, **options: Any) -> Task:
@@ -53,20 +53,17 @@ def _simulated(make: Callable[..., Splits], seed: int, pool: int = 0, **options:
     train, test = splits.train, splits.test
     if not pool:
         return Task(train, test)
-    features = [_pooled(part.X, pool) for part in (train, test)]
-    pca = PCA(_COMPONENTS, random_state=0).fit(features[0])
-    X, X_test = map(pca.transform, features)
-    return Task(replace(train, X=X), replace(test, X=X_test))
+    X, X_test = (_pooled(part.X, pool) for part in (train, test))
+    pca = PCA(_COMPONENTS, random_state=0).fit(X)
+    return Task(replace(train, X=pca.transform(X)), replace(test, X=pca.transform(X_test)))
 
 
 def _three_digits(random_state: int) -> Splits:
     """MC-CMNIST's digits 0 to 2 in their three colours: 9 groups that can be measured, not 100."""
     splits = load_mc_cmnist(correlations=(0.9, 0.8), random_state=random_state)
-    parts = []
-    for part in (splits.train, splits.validation, splits.test):
-        few = (part.y < 3) & np.isin(part.environments, list(COLOURS)[:3])
-        parts.append(_rows(part, np.flatnonzero(few)))
-    return Splits(*parts)
+    parts = (splits.train, splits.validation, splits.test)
+    few = [(p.y < 3) & np.isin(p.environments, list(COLOURS)[:3]) for p in parts]
+    return Splits(*map(_rows, parts, few))
 
 
 def _pooled(images: NDArray, size: int) -> NDArray[np.float64]:
@@ -93,6 +90,7 @@ def _task(dataset: str, seed: int) -> Task:
 
 
 def _rows(data: EnvironmentData, rows: NDArray) -> EnvironmentData:
+    """Some rows, given by their numbers or a mask."""
     return EnvironmentData(data.X[rows], data.y[rows], data.environments[rows])
 
 
@@ -120,8 +118,7 @@ def one_missing(task: Task, rng: np.random.Generator) -> Iterator[Task]:
     if not able.any():
         return
     k, e = np.unravel_index(np.argmin(np.where(able, count, np.inf)), count.shape)
-    kept = np.flatnonzero((cells.k != k) | (cells.e != e))
-    yield replace(task, train=_rows(task.train, kept))
+    yield replace(task, train=_rows(task.train, (cells.k != k) | (cells.e != e)))
 
 
 def one_class(task: Task, rng: np.random.Generator) -> Iterator[Task]:
@@ -164,8 +161,8 @@ def unseen(task: Task, rng: np.random.Generator) -> Iterator[Task]:
     if len(names) < 3:
         return
     for name in rng.permutation(names)[:_MOST_LEFT_OUT]:
-        parts = (task.train.environments != name, task.test.environments == name)
-        train, test = map(_rows, (task.train, task.test), map(np.flatnonzero, parts))
+        train = _rows(task.train, task.train.environments != name)
+        test = _rows(task.test, task.test.environments == name)
         if len(np.unique(test.y)) > 1 and len(np.unique(train.y)) > 1:
             yield Task(train, test)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from isrlearn.paper.figures import drawn
-from isrlearn.paper.records import CellKey, Failure
+from isrlearn.paper.records import CellKey, Failure, grouped
 from isrlearn.paper.regimes.data import DATASETS, REGIMES
 from isrlearn.paper.regimes.scores import METHODS, RegimesPlan, Score, run_regimes
 from isrlearn.paper.tables import Table, markdown, notes, result_dict, write_files
@@ -61,15 +61,14 @@ class RegimesResult:
     @property
     def cells(self) -> list[Cell]:
         """Every method on every data set in every regime that has scores."""
-        found: dict[tuple[str, str], list[Cell]] = {}
-        groups: dict[tuple[str, str, str], list[float]] = {}
-        for s in self.scores:
-            groups.setdefault((s.dataset, s.regime, s.method), []).append(s.score)
-        for (dataset, regime, method), values in groups.items():
-            error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-            cell = Cell(dataset, regime, method, float(np.mean(values)), float(error), len(values))
-            found.setdefault((dataset, regime), []).append(cell)
-        return [cell for cells in found.values() for cell in _ranked(cells)]
+        found = []
+        by_name = grouped(self.scores, lambda s: (s.dataset, s.regime, s.method))
+        for name, scores in by_name.items():
+            values, n = [s.score for s in scores], len(scores)
+            error = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+            found.append(Cell(*name, float(np.mean(values)), error, n))
+        compared = grouped(found, lambda cell: (cell.dataset, cell.regime)).values()
+        return [cell for cells in compared for cell in _ranked(cells)]
 
     def tables(self) -> list[Table]:
         """Counts, then one table per regime."""
@@ -85,11 +84,11 @@ class RegimesResult:
         return result_dict(self.plan, self.failures, cells=self.cells)
 
 
-def _ranked(cells: Sequence[Cell]) -> list[Cell]:
+def _ranked(cells: list[Cell]) -> list[Cell]:
     """The methods on one data set in one regime with their ranks."""
     able = [c for c in cells if not METHODS[c.method].told and not np.isnan(c.mean)]
     if not able:
-        return list(cells)
+        return cells
     best, ranked = max(able, key=lambda c: c.mean), []
     for cell in cells:
         gap = best.mean - cell.mean
@@ -126,12 +125,10 @@ def _regime(cells: list[Cell], regime: str) -> Table:
 def _counts(cells: list[Cell]) -> Table:
     """How often each method is best or near, and clearly behind, in all and in each regime."""
     regimes, rows = _present(cells, "regime"), []
-    for method in _present(cells, "method"):
+    for method in (name for name in _present(cells, "method") if not METHODS[name].told):
         own = [cell for cell in cells if cell.method == method]
         wins = [c for c in own if c.rank in ("best", "near")]
         lost = [c for c in own if c.rank in ("behind", "failed")]
-        if METHODS[method].told:
-            continue
         by_regime = (
             f"{sum(c.regime == r for c in wins)}/{sum(c.regime == r for c in own)}" for r in regimes
         )
@@ -161,14 +158,12 @@ def _figure(cells: list[Cell]) -> dict[str, bytes]:
     methods = [name for name in _present(cells, "method") if not METHODS[name].told]
     best = {(c.dataset, c.regime): c.mean for c in cells if c.rank == "best"}
     gaps, wins = (np.full((len(methods), len(regimes)), np.nan) for _ in range(2))
-    for i, method in enumerate(methods):
-        for j, regime in enumerate(regimes):
-            own = [c for c in cells if (c.method, c.regime) == (method, regime)]
-            # A method that failed predicts nothing: it is behind by all of the best's accuracy.
-            gap = [best[c.dataset, regime] - np.nan_to_num(c.mean) for c in own]
-            if own:
-                gaps[i, j] = np.mean(gap)
-                wins[i, j] = sum(c.rank in ("best", "near") for c in own)
+    shown = (cell for cell in cells if cell.method in methods)
+    for (method, regime), own in grouped(shown, lambda c: (c.method, c.regime)).items():
+        at = methods.index(method), regimes.index(regime)
+        # A method that failed predicts nothing: it is behind by all of the best's accuracy.
+        gaps[at] = np.mean([best[c.dataset, regime] - np.nan_to_num(c.mean) for c in own])
+        wins[at] = sum(c.rank in ("best", "near") for c in own)
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()

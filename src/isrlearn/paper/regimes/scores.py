@@ -8,7 +8,7 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from isrlearn.metrics import worst_group_accuracy
 from isrlearn.paper import projections, rivals
 from isrlearn.paper.plan import check_names
 from isrlearn.paper.regimes.data import DATASETS, REGIMES, Task, tasks
-from isrlearn.paper.tables import csv_text
+from isrlearn.paper.tables import csv_of
 from isrlearn.progress import progress, terminated_as_interrupted
 
 #: Candidates for C, folds, and rows with the accuracy of its class that a group is shrunk by.
@@ -89,9 +89,6 @@ class Score:
         return self.dataset, self.regime, self.method, self.seed
 
 
-COLUMNS = tuple(column.name for column in fields(Score))
-
-
 @dataclass(frozen=True)
 class RegimesPlan:
     """What is run, by default everything."""
@@ -139,7 +136,7 @@ def read_scores(path: Path | str) -> list[Score]:
 
 def _append(path: Path, score: Score) -> None:
     """Add a line by one write, so that two runs can share a file."""
-    text = csv_text(COLUMNS, [asdict(score)])
+    text = csv_of(Score, [score])
     with open(path, "ab") as file:
         file.write((text if not file.tell() else text.partition("\n")[2]).encode())
         os.fsync(file.fileno())
@@ -200,10 +197,9 @@ def _searched(
             clf = clone(method.estimator).set_params(**point)
             clf.fit(X[train], y[train], environments=given[train])
             right[i, test] = clf.predict(X[test], **told) == y[test]
-    by_class, by_group = np.eye(cells.k.max() + 1)[cells.k], np.eye(groups.max() + 1)[groups]
+    by_class, by_group = rivals.one_hot(cells.k), rivals.one_hot(groups)
     of_class = right @ by_class / by_class.sum(axis=0)
     class_of = cells.k[np.argmax(by_group, axis=0)]
-    shrunk = (right @ by_group + _SHRINKAGE * of_class[:, class_of]) / (
-        by_group.sum(axis=0) + _SHRINKAGE
-    )
+    shrunk = right @ by_group + _SHRINKAGE * of_class[:, class_of]
+    shrunk /= by_group.sum(axis=0) + _SHRINKAGE
     return points[int(np.argmax(np.round(shrunk.min(axis=1), 9)))]
