@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -109,12 +109,9 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-BOTH = frozenset({"classification", "regression"})
-CLASSIFICATION = frozenset({"classification"})
-REGRESSION = frozenset({"regression"})
-
+Parameters = Mapping[str, Any]
 #: From the number of trials to their hyper-parameters.
-Trials = Callable[[int], list[dict[str, Any]]]
+Trials = Callable[[int], Sequence[Parameters]]
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ class Method:
 
     label: str  # in tables and figures
     build: Callable[[Panel, int], Any]  # from panel and number of environments to an estimator
-    tasks: frozenset[str]
+    tasks: tuple[Task, ...]
     trials: Mapping[str, Trials]  # hyper-parameters to try, for each way to optimise the method
     oracle: bool = False  # whether it is trained on data whose spurious features are permuted
     cells: str | None = None  # the method whose cells are shown, if not its own
@@ -135,18 +132,13 @@ class Method:
         return wanted if wanted in self.trials else next(iter(self.trials))
 
     def estimator(
-        self, panel: Panel, n_environments: int, optimizer: str, parameters: Mapping[str, Any]
+        self, panel: Panel, n_environments: int, optimizer: str, parameters: Parameters
     ) -> Any:
         """An unfitted estimator with the given hyper-parameters."""
         built = self.build(panel, n_environments)
         if len(self.trials) > 1:
             built.set_params(optimizer=optimizer)
         return built.set_params(**parameters)
-
-
-def _nothing(n: int) -> list[dict[str, Any]]:
-    """One trial without hyper-parameters."""
-    return [{}]
 
 
 def _isr(label: str, method: str, variant: str, *, auto: bool = False) -> Method:
@@ -167,15 +159,10 @@ def _isr(label: str, method: str, variant: str, *, auto: bool = False) -> Method
             return ISRRegressor(n_spurious=n_spurious)
         return ISRClassifier(method, n_spurious="auto" if auto else n_spurious, C=1.0, weights=None)
 
-    trials: dict[str, Trials] = {"converged": _nothing}
+    trials: dict[str, Trials] = {"converged": lambda n: [{}]}
     if variant != "pooled":
-        trials["published"] = partial(_published, "ERM")
-    return Method(label, build, REGRESSION if regression else CLASSIFICATION, trials)
-
-
-def _published(algorithm: str, n: int) -> list[dict[str, Any]]:
-    """The first trials of the published search."""
-    return [dict(trial) for trial in published_trials(algorithm)[:n]]
+        trials["published"] = lambda n: published_trials("ERM")[:n]
+    return Method(label, build, ("regression" if regression else "classification",), trials)
 
 
 def _baseline(algorithm: str, *, oracle: bool = False) -> Method:
@@ -184,13 +171,13 @@ def _baseline(algorithm: str, *, oracle: bool = False) -> Method:
     def build(panel: Panel, n_environments: int) -> Any:
         return make_baseline(algorithm, task=panel.task)
 
-    trials: dict[str, Trials] = {"published": partial(_published, algorithm)}
+    trials: dict[str, Trials] = {"published": lambda n: published_trials(algorithm)[:n]}
     if "optimizer" in make_baseline(algorithm).get_params():
         trials = {"converged": partial(_penalties, algorithm), **trials}
-    return Method(algorithm, build, BOTH, trials, oracle)
+    return Method(algorithm, build, ("classification", "regression"), trials, oracle)
 
 
-def _penalties(algorithm: str, n: int) -> list[dict[str, Any]]:
+def _penalties(algorithm: str, n: int) -> list[Parameters]:
     """Penalties over their published ranges, the only hyper-parameters of converged methods."""
     space = search_space(algorithm)
     names = [name for name in space if name not in ("learning_rate", "weight_decay")]
@@ -221,7 +208,7 @@ METHODS: dict[str, Method] = {
     "isr-regression": _isr("ISR-Regression", "regression", "paper"),
     "isr-regression-pooled": _isr("ISR-Regression, pooled", "regression", "pooled"),
     "erm": _baseline("ERM"),
-    "least-squares": replace(_baseline("ERM"), label="Least squares (ERM)", tasks=REGRESSION),
+    "least-squares": replace(_baseline("ERM"), label="Least squares (ERM)", tasks=("regression",)),
     "irmv1": _IRMV1,
     "irmv1-best": replace(
         _IRMV1, label="IRMv1, penalty chosen on test", cells="irmv1", chosen_by="value"

@@ -41,14 +41,13 @@ class PublishedISR(BaseEstimator):
         moments, found = self._found(X, y, environments)
         features = moments.columns(X.shape[1])
         coordinates = head_coordinates(features, Eraser.of(found, 0.0, features.total[1]))
-        folded: Any
-        if not hasattr(self, "classes_"):
-            folded = ridge_head(moments, coordinates)
-        else:
+        if hasattr(self, "classes_"):
             shared: dict[str, Any] = {"coordinates": coordinates, "scatter": moments.total[2]}
             codes = np.searchsorted(self.classes_, y)
             head = fit_logistic(X, codes, n_classes=len(self.classes_), **shared)
-            folded = coordinates.fold(head.coef, head.intercept[:, 0])
+            folded: Any = coordinates.fold(head.coef, head.intercept[:, 0])
+        else:
+            folded = ridge_head(moments, coordinates)
         self.coef_, self.intercept_ = folded
         return self
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from isrlearn.paper.baselines import published_parameters
-from isrlearn.paper.experiments import EXPERIMENTS, METHODS
+from isrlearn.paper.experiments import EXPERIMENTS, METHODS, Parameters
 from isrlearn.paper.records import CellKey, Record
 from isrlearn.paper.summary import published_results
 
@@ -97,24 +96,19 @@ class Plan:
             for seed in range(self.n_seeds)
         ]
 
-    def _best(
-        self, dataset: str, method: str, E: int, by_id: Mapping[str, Record]
-    ) -> Mapping[str, Any]:
+    def _best(self, dataset: str, method: str, E: int, by_id: Mapping[str, Record]) -> Parameters:
         """Hyper-parameters with the smallest mean error over seeds; the first of equal ones."""
-        trials = self._trials(dataset, method, E)
-        if len(trials) == 1:
-            return trials[0]
         seeds = range(min(self.n_search_seeds, self.n_seeds))
-        errors = []
-        for parameters in trials:
-            ids = [self._key(dataset, method, E, seed, parameters).id for seed in seeds]
-            # A trial that failed on any seed cannot win.
-            complete = all(i in by_id for i in ids)
-            found = [getattr(by_id[i], METHODS[method].chosen_by) for i in ids if complete]
-            errors.append(float(np.mean(found)) if complete else np.inf)
-        return trials[int(np.argmin(errors))]
 
-    def _trials(self, dataset: str, method: str, E: int) -> list[dict[str, Any]]:
+        def error(parameters: Parameters) -> float:
+            ids = [self._key(dataset, method, E, seed, parameters).id for seed in seeds]
+            if any(i not in by_id for i in ids):
+                return np.inf  # a trial that failed on any seed cannot win
+            return float(np.mean([getattr(by_id[i], METHODS[method].chosen_by) for i in ids]))
+
+        return min(self._trials(dataset, method, E), key=error)
+
+    def _trials(self, dataset: str, method: str, E: int) -> Sequence[Parameters]:
         """Hyper-parameters to try; one entry where there is nothing to choose."""
         recorded = METHODS[method].cells or method
         found = METHODS[recorded]
@@ -131,20 +125,18 @@ class Plan:
                     "published are erm, irmv1, iga, andmask and oracle on the linear unit tests "
                     "with 2 to 10 environments"
                 )
-            return [dict(published_parameters(found.label, cell.parameters))]
+            return [published_parameters(found.label, cell.parameters)]
         return found.trials[optimizer](self.n_trials)
 
     def _cells(self) -> Iterator[tuple[str, str, int]]:
         return product(self.datasets, self.methods, self.environments)
 
-    def _key(
-        self, dataset: str, method: str, E: int, seed: int, parameters: Mapping[str, Any]
-    ) -> CellKey:
+    def _key(self, dataset: str, method: str, E: int, seed: int, chosen: Parameters) -> CellKey:
         # A method with one way to be optimised has the same cells whatever the run asks for.
         optimizer = METHODS[method].optimized(self.optimizer)
         recorded = METHODS[method].cells or method
         options = {"n_samples": self.n_samples}
-        return CellKey(dataset, recorded, E, seed, optimizer, parameters, options)
+        return CellKey(dataset, recorded, E, seed, optimizer, chosen, options)
 
 
 def check_names(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

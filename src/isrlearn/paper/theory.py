@@ -130,8 +130,9 @@ def _smallest(theorem: _Theorem, d_s: int, k: int, variant: str, n_repeats: int)
             _model(np.random.default_rng([0, i, d_s, k, E]), d_s, k, E, theorem.mirrored)
             for i in range(n_repeats)
         )
-        angles = (_angle(find(moments, d_s, variant=variant).basis, B) for moments, B in models)
-        if all(angle <= ANGLE for angle in angles):
+        found = ((find(moments, d_s, variant=variant).basis, B) for moments, B in models)
+        # A basis of fewer dimensions cannot be the subspace.
+        if all(U.shape[1] >= d_s and principal_angles(U, B).max() <= ANGLE for U, B in found):
             return E
     return None
 
@@ -152,10 +153,3 @@ def _model(
     sigma = rng.uniform(0.5, 2.0, E)[:, None, None]
     covariance = A @ A.T + sigma**2 * (B @ B.T)
     return Moments.population(mean, np.broadcast_to(covariance, (k, E, d, d))), B
-
-
-def _angle(basis: NDArray[np.float64], B: NDArray[np.float64]) -> float:
-    """Largest principal angle; a right angle if the basis has too few dimensions."""
-    if basis.shape[1] < B.shape[1]:
-        return float(np.pi / 2)
-    return float(principal_angles(basis, B).max())
