@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isrlearn import ISRClassifierCV, ISRRegressorCV
-from isrlearn.core.labels import Cells, encode
+from isrlearn.core.labels import Cells
 from isrlearn.datasets import EnvironmentData, Splits
 from isrlearn.estimators import DFRClassifier
 from isrlearn.io.errors import optional
 from isrlearn.metrics import group_sizes
 from isrlearn.paper.real.features import TrainedFeatures
+from isrlearn.paper.rivals import group_members
 
+Change = Callable[[EnvironmentData], EnvironmentData]
 #: Number of ranges of the target that stand for the classes of a regression.
 _RANGES = 5
 
@@ -54,14 +56,11 @@ class Method:
 
 def balanced(data: EnvironmentData, regression: bool) -> EnvironmentData:
     """The samples, some repeated so that all groups count alike and no shortcut is rewarded."""
-    y = encode(data.y)[1]
+    y = data.y
     if regression:
-        y = np.searchsorted(np.quantile(data.y, np.arange(1, _RANGES) / _RANGES), data.y)
-    e = encode(data.environments)[1]
-    _, group, size = np.unique(y * (e.max() + 1) + e, return_inverse=True, return_counts=True)
-    rows = np.concatenate(
-        [np.resize(np.flatnonzero(group == g), size.max()) for g in range(len(size))]
-    )
+        y = np.searchsorted(np.quantile(y, np.arange(1, _RANGES) / _RANGES), y)
+    members = group_members(y, data.environments)
+    rows = np.concatenate([np.resize(each, max(map(len, members))) for each in members])
     return EnvironmentData(data.X[rows], data.y[rows], data.environments[rows])
 
 
@@ -75,7 +74,7 @@ def comparable(data: EnvironmentData, least: int) -> NDArray:
 def _original(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
     """The trained head, or a linear probe if the encoder has no head."""
     if found.head is None:
-        return _searched(found, rule, seed, scale=1.0, n_spurious=0)
+        return _refitted(found, rule, seed)
     coef, intercept = (np.asarray(part, dtype=np.float64) for part in found.head)
     classes = np.unique(found.splits.train.y)
 
@@ -89,40 +88,29 @@ def _original(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
     return Predictor(predict)
 
 
-def _searched(
-    found: TrainedFeatures,
-    rule: Rule,
-    seed: int,
-    *,
-    scale: Any = None,
-    n_spurious: Any = None,
-    weights: Any = None,
-    **settings: Any,
-) -> Predictor:
-    """ISR, or with scale 1 only a new head, with the settings that do best on validation data."""
+def _searched(found: TrainedFeatures, rule: Rule, seed: int, **fixed: Any) -> Predictor:
+    """ISR, or with scale 1 only a new head; what is not fixed is chosen on validation data."""
     train, held_out = found.splits.train, found.splits.validation
-    shared: dict[str, Any] = {
-        "scale": rule.scale if scale is None else scale,
-        "n_spurious": rule.n_spurious if n_spurious is None else n_spurious,
-        "n_components": rule.n_components,
-        "selection": "worst-group" if rule.worst else "average",
-    }
+    names = ("scale", "n_spurious", "n_components")
+    settings: dict[str, Any] = {name: getattr(rule, name) for name in names}
+    settings["selection"] = "worst-group" if rule.worst else "average"
     if not rule.worst:
         held_out = balanced(held_out, rule.regression)
     if rule.regression:
-        search: Any = ISRRegressorCV(
-            alpha=rule.penalties, compare="means", weights=(None,), **shared
-        )
+        settings |= {"alpha": rule.penalties, "compare": "means", "weights": (None,)}
+        search: Any = ISRRegressorCV(**settings | fixed)
         environments = train.environments
     else:
-        weights = rule.weights if weights is None else weights
-        settings = {"C": rule.penalties, "weights": weights, "threshold": None} | settings
-        search = ISRClassifierCV(**shared, **settings)
-        least = 2 if settings.get("method") in ("cov", "joint") else 1
-        environments = comparable(train, least)
+        settings |= {"C": rule.penalties, "weights": rule.weights, "threshold": None}
+        search = ISRClassifierCV(**settings | fixed)
+        environments = comparable(train, 2 if fixed.get("method") in ("cov", "joint") else 1)
     search.fit(train.X, train.y, environments=environments, validation=held_out)
     chosen = {name: value for name, value in search.best_params_.items() if name != "head"}
     return Predictor(lambda data: search.predict(data.X), chosen)
+
+
+#: A new head alone.
+_refitted = partial(_searched, scale=1.0, n_spurious=0)
 
 
 def _adapted(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
@@ -179,12 +167,7 @@ def _correlation_remover(found: TrainedFeatures, rule: Rule, seed: int) -> Predi
     return _headed(found, rule, seed, removed)
 
 
-def _headed(
-    features: TrainedFeatures,
-    rule: Rule,
-    seed: int,
-    change: Callable[[EnvironmentData], EnvironmentData],
-) -> Predictor:
+def _headed(features: TrainedFeatures, rule: Rule, seed: int, change: Change) -> Predictor:
     """A head on changed features, chosen by the same rule as all others."""
     splits = features.splits
     changed = Splits(*(change(part) for part in (splits.train, splits.validation, splits.test)))
@@ -194,7 +177,7 @@ def _headed(
     rank = int((strengths > 1e-6 * strengths[0]).sum())
     if rule.n_components is None and rank < X.shape[1]:
         rule = replace(rule, n_components=rank)
-    found = _searched(TrainedFeatures(changed, None), rule, seed, scale=1.0, n_spurious=0)
+    found = _refitted(TrainedFeatures(changed, None), rule, seed)
     return Predictor(lambda data: found.predict(change(data)), found.chosen)
 
 
@@ -207,11 +190,8 @@ METHODS: Mapping[str, Method] = {
     "isr-multiclass": Method("ISR-Multiclass", partial(_searched, method="multiclass")),
     "isr-own-head": Method("ISR, own head", _adapted),
     "isr-regression": Method("ISR-Regression", _searched),
-    "refit": Method("Head refitted", partial(_searched, scale=1.0, n_spurious=0)),
-    "reweighted": Method(
-        "Head reweighted",
-        partial(_searched, scale=1.0, n_spurious=0, weights=("group",)),
-    ),
+    "refit": Method("Head refitted", _refitted),
+    "reweighted": Method("Head reweighted", partial(_refitted, weights=("group",))),
     "dfr": Method("DFR", _dfr),
     "leace": Method("LEACE", _leace),
     "correlation-remover": Method("CorrelationRemover", _correlation_remover),

@@ -71,6 +71,10 @@ class TableScore:
         """The score as an error, as records hold it, and from that the score again."""
         return score if self.sign < 0 else 1 - score
 
+    def shown(self, mean: float, std: float) -> str:
+        """Mean and standard deviation as printed."""
+        return plus_minus(self.factor * mean, self.factor * std, self.decimals)
+
 
 _average, _worst = attrgetter("average"), attrgetter("worst")
 
@@ -192,16 +196,13 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
                 continue
             row = [label]
             for m in methods:
+                column = label if trained_with in ORACLE and m == methods[0] else labels[m]
+                printed = paper_score(experiment.table, experiment.dataset, label, name, column)
+                shown = {"paper": "" if printed is None else plus_minus(*printed, score.decimals)}
                 cell = at.get((name, trained_with, m))
-                row.append("" if cell is None else _shown(score, cell.mean, cell.std))
-                for column in _beside(experiment, m):
-                    if column == "paper":
-                        column = label if trained_with in ORACLE and m == methods[0] else labels[m]
-                        cell_of = (experiment.table, experiment.dataset, label, name, column)
-                        printed = paper_score(*cell_of)
-                        row.append("" if printed is None else _shown(score, *printed, factor=1.0))
-                    else:
-                        row.append("" if cell is None else _change(score, cell))
+                shown["better by"] = "" if cell is None else _change(score, cell)
+                row.append("" if cell is None else score.shown(cell.mean, cell.std))
+                row += [shown[beside] for beside in _beside(experiment, m)]
             rows.append(row)
         if rows:
             tables.append(Table(f"{experiment.title}: {score.label}", heads, rows))
@@ -214,12 +215,6 @@ def _beside(experiment: Experiment, method: str) -> list[str]:
         return []
     paper = ["paper"] if experiment.table else []
     return [*paper, *(["better by"] if method != experiment.main[0] else [])]
-
-
-def _shown(score: TableScore, mean: float, std: float, factor: float | None = None) -> str:
-    """Mean and standard deviation as printed; the paper's numbers have their factor already."""
-    factor = score.factor if factor is None else factor
-    return plus_minus(factor * mean, factor * std, score.decimals)
 
 
 def _change(score: TableScore, cell: CellScore) -> str:
