@@ -84,25 +84,23 @@ def evidence(
     The model is an estimator or a search, fitted; in cross-validation it is fitted again.
     """
     estimator = getattr(model, "best_estimator_", model)
-    metric = metric_of(estimator)
     own = (int(estimator.n_spurious_), float(estimator.scale))
     if train is None:
         if held_out is None:
             raise ValueError("a report needs rows: give training rows, held-out rows or both")
-        return Evidence("table", own, _scored(estimator, held_out, metric))
+        return Evidence("table", own, scored(estimator, held_out))
+    metric = metric_of(estimator)
     sample = train.at_most(MOST_VALUES // train.X.shape[1], metric)
     if held_out is not None:
         kind: Kind = "validation" if chosen else "test"
         comparison = compare_models(*train[:3], clusters=train.clusters, model=model, test=held_out)
         pairs = [(sample, held_out)]
     else:
-        kind = "chosen-folds" if chosen else "folds"
+        kind, known = "chosen-folds" if chosen else "folds", sample.clusters
         try:
-            comparison = compare_models(
-                *sample[:3], clusters=sample.clusters, model=model, cv=N_FOLDS
-            )
+            comparison = compare_models(*sample[:3], clusters=known, model=model, cv=N_FOLDS)
         except (ValueError, np.linalg.LinAlgError) as error:
-            return Evidence("training", own, _scored(estimator, train, metric), reason=str(error))
+            return Evidence("training", own, scored(estimator, train), reason=str(error))
         folds = sample.folds(N_FOLDS, metric)
         pairs = [(sample.take(rows), sample.take(test)) for rows, test in folds]
     reports = _trade_off(estimator, pairs, own, None if held_out is None else train)
@@ -112,10 +110,13 @@ def evidence(
     return Evidence(kind, own, report, comparison, reports, len(sample.y))
 
 
-def _scored(estimator: Any, rows: LabelledRows, metric: str) -> GroupReport:
-    _, y, environments, clusters = rows
-    predicted = estimator.predict(rows.X)
-    return group_report(y, predicted, environments, metric=metric, clusters=clusters)
+def scored(
+    estimator: Any, rows: Any, metric: str | None = None, sizes: Mapping[Any, int] | None = None
+) -> GroupReport:
+    """Scores of an estimator in every group of some rows, by default accuracy or rmse."""
+    predicted, metric = estimator.predict(rows.X), metric or metric_of(estimator)
+    how: dict[str, Any] = {"metric": metric, "train_groups": sizes, "clusters": rows.clusters}
+    return group_report(rows.y, predicted, rows.environments, **how)
 
 
 def metric_of(estimator: Any) -> str:

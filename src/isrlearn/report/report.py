@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -92,24 +91,13 @@ class Report:
 
     def html(self) -> str:
         """The report as one self-contained page, which runs no script but its own."""
-        (style, style_hash), (script, script_hash) = _part("style.css"), _part("script.js")
-        raw = optional("jinja2", "a report", "report").utils.markupsafe.Markup
-        return self._rendered(
-            "report.html",
-            # Both are files of this package; the policy allows exactly these by their hashes.
-            style=raw(style),
-            script=raw(script),
-            policy=(
-                f"default-src 'none'; style-src '{style_hash}'; script-src '{script_hash}'; "
-                "base-uri 'none'; form-action 'none'"
-            ),
-        )
+        return self._rendered("report.html")
 
     def card(self) -> str:
         """A model card in Markdown: verdict, scores, limits and origin, for a repository."""
         return self._rendered("card.md")
 
-    def _rendered(self, name: str, **more: Any) -> str:
+    def _rendered(self, name: str) -> str:
         """A file of the template, filled in."""
         jinja2 = optional("jinja2", "a report", "report")
         environment = jinja2.Environment(
@@ -121,17 +109,18 @@ class Report:
         )
         metric = self.evidence.report.metric
         environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-        functions = {
+        environment.filters |= {
+            "digest": _digest,
             "group": figures.group_name,
             "interval": partial(figures.interval, metric=metric),
             "literal": partial(json.dumps, ensure_ascii=False),
             "name": figures.name_of,
             "plural": figures.plural,
+            "quoted": _quoted,
             "said": said,
             "score": partial(figures.score_text, metric=metric),
         }
-        environment.filters |= functions | {"quoted": _quoted}
-        environment.globals |= functions
+        environment.globals["score"] = environment.filters["score"]
         return environment.get_template(name).render(
             report=self,
             figures=figures,
@@ -139,7 +128,6 @@ class Report:
             parameters=_parameters(self.estimator),
             versions={"isrlearn": __version__, "Python": platform.python_version()}
             | {library.__name__: library.__version__ for library in (np, scipy, sklearn)},
-            **more,
         )
 
     def save(self, path: str | os.PathLike[str], *, card: bool = False) -> None:
@@ -290,12 +278,9 @@ def _quoted(text: Any) -> str:
     return re.sub(r"([\\`*_\[\]<>|~#])", r"\\\1", figures.name_of(text, 1200))
 
 
-def _part(name: str) -> tuple[str, str]:
-    """A text file of the template, and the hash by which the page's policy allows it."""
-    text = resources.files("isrlearn.report").joinpath("template", name).read_text("utf-8")
-    text = text.replace("\r\n", "\n")
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return text, f"sha256-{base64.b64encode(digest).decode('ascii')}"
+def _digest(text: str) -> str:
+    """The hash by which the page's policy allows its own style and its own script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _parameters(estimator: Any) -> list[tuple[str, str, bool]]:
