@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inspect": ("models", "Show what is in a model file."),
     "predict": ("models", "Predict a label for every row of a table."),
     "report": ("models", "Write a page that says whether a model is worth using, and why."),
-    "scan": ("scan", "Find the columns of a table that are shortcuts to the label."),
+    "scan": ("fit", "Find the columns of a table that are shortcuts to the label."),
 }
 
 
@@ -85,18 +85,16 @@ def run(arguments: Sequence[str]) -> int:
         with suppress(OSError):
             error.show()
         return USER_ERROR
-    except (click.Abort, KeyboardInterrupt) as error:
-        return _interrupted(list(_replaced(error)))
     except (BrokenPipeError, SystemExit) as error:
         # click exits with 1 by itself when the reader of its output (head, less) has gone.
         if isinstance(error, SystemExit) and error.code != 1:
             raise
         _discard_output()
         return BROKEN_PIPE
-    except Exception as error:
-        found = list(_replaced(error))
-        if any(isinstance(each, KeyboardInterrupt) for each in found):
-            return _interrupted(found)  # a library failed while it cleaned up after the signal
+    except (Exception, KeyboardInterrupt) as error:
+        found = list(_replaced(error))  # a library may fail while it cleans up after a signal
+        if any(isinstance(each, KeyboardInterrupt | click.Abort) for each in found):
+            return _interrupted(found)
         message = user_error(error)
         if settings["debug"] or message is None:
             with suppress(OSError):
@@ -135,7 +133,7 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def user_error(error: Exception) -> str | None:
+def user_error(error: BaseException) -> str | None:
     """One line that says what the user did wrong, or None if the error is a bug.
 
     A ValueError is the user's if this package or scikit-learn's validation raised it; the same

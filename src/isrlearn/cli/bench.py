@@ -11,6 +11,7 @@ from typing import Any
 import click
 from click import Choice, IntRange, option
 
+import isrlearn
 from isrlearn.cli.console import Group, Result, say, table, working
 from isrlearn.cli.tables import FOLDER, Output, forced, options
 
@@ -132,11 +133,9 @@ def bench() -> None:
 
 def _synthetic(name: str, **given: Any) -> tuple[Any, Any, Any]:
     """Plan of an experiment on synthetic data, and how to run and write it."""
-    from isrlearn.paper import EXPERIMENTS, Plan, run, write_result
-
-    known = EXPERIMENTS[name]
+    paper, known = isrlearn.paper, isrlearn.paper.EXPERIMENTS[name]
     usual = {"datasets": known.datasets, "methods": known.default_methods(given["optimizer"])}
-    return Plan(name, **usual | given), run, write_result
+    return paper.Plan(name, **usual | given), paper.run, paper.write_result
 
 
 def _partial(name: str, **given: Any) -> tuple[Any, Any, Any]:
@@ -169,14 +168,12 @@ def _add(
     """Add the command of one experiment that keeps records."""
 
     def callback(out: Path | None, **given: Any) -> tuple[Any, Any, int]:
-        from isrlearn.paper.figures import require_matplotlib
-
         folder, command = out or Path("isr-bench") / name, _command_line()
         _check_folder(folder)
         running = {option: given.pop(option) for option in _RUNNING if option in given}
         writing = {option: given.pop(option) for option in ("figures",) if option in given}
         if writing.get("figures"):
-            require_matplotlib()
+            isrlearn.paper.figures.require_matplotlib()
         given = {option: value for option, value in given.items() if value not in (None, ())}
         plan, run, write = prepare(name, **given)
         try:
@@ -219,14 +216,12 @@ def _command_line() -> str:
         if name in _INCIDENTAL or source != click.core.ParameterSource.COMMANDLINE:
             continue
         value = context.params[name]
-        if name == "features":
-            words += [word for file in value for word in ("--features", file)]
-            continue
-        words.append(parameter.opts[0])
         if name == "fractions":
             value = tuple(f"{100 * share:g}" for share in value)
-        if not isinstance(value, bool):
-            words.append(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
+        for each in value if parameter.multiple else [value]:
+            words.append(parameter.opts[0])
+            if not isinstance(each, bool):
+                words.append(",".join(map(str, each)) if isinstance(each, tuple) else str(each))
     return " ".join(words)
 
 
@@ -247,8 +242,7 @@ def theory(
 
     Example: isr bench theory --spurious 5 --classes 2:7 --json
     """
-    from isrlearn.paper import theory as measured
-
+    measured = isrlearn.paper.theory
     if out is not None:
         _check_folder(out)
     found = measured.environment_complexity(spurious, classes, n_repeats=repeats)

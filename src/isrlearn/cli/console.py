@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli.tables import FORCE, Output, check_outputs
+from isrlearn.markup import line
 from isrlearn.progress import on_terminal
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def rendered(paragraphs: Iterable[RenderableType]) -> str:
     # Captured, because rich would end the program where its output cannot be written.
     with console.capture() as captured:
         for paragraph in paragraphs:
-            is_text = isinstance(paragraph, str)
-            console.print(
-                printable(str(paragraph), "\n") if is_text else paragraph, soft_wrap=is_text
-            )
+            if isinstance(paragraph, str):
+                console.print("\n".join(map(line, paragraph.split("\n"))), soft_wrap=True)
+            else:
+                console.print(paragraph)
     return captured.get()
 
 
@@ -112,7 +113,7 @@ def show_notes(table: DataTable) -> None:
     """Say what to know about a table, and what was done with columns that are not used as is."""
     rows = [] if table.preparation is None else table.preparation.describe()
     if len(rows) > 1 or any(row[1:] != ("number", "") for row in rows):
-        title = printable(f"Columns of {table.path}")
+        title = line(f"Columns of {table.path}")
         click.echo(rendered([column_table(title, rows)]), err=True, nl=False)
     for note in table.notes:
         say(f"Note: {table.path}: {note}.")
@@ -149,7 +150,7 @@ def fate(scale: float) -> str:
 def say(text: str) -> None:
     """Write a line to standard error, unless it is closed."""
     with suppress(OSError):
-        click.echo(printable(text), err=True)
+        click.echo(line(text), err=True)
 
 
 def table(
@@ -175,10 +176,5 @@ def table(
         made.add_column(Text(name), justify="right", no_wrap=True)
     for row in rows:
         # Text, because a name from a file may look like markup.
-        made.add_row(*(Text(printable(str(cell))) for cell in row))
+        made.add_row(*(Text(line(cell)) for cell in row))
     return made
-
-
-def printable(text: str, kept: str = "") -> str:
-    """Text in which no name from a file can move the cursor, apart from the characters kept."""
-    return "".join(c if c.isprintable() or c in kept else "?" for c in text)

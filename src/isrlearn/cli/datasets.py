@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import isrlearn
 from isrlearn.cli.console import Group, Result, table, working
 from isrlearn.cli.tables import FOLDER, SEED, Output, forced
 
@@ -33,20 +34,17 @@ class Dataset:
 @cache
 def catalogue() -> dict[str, Dataset]:
     """Every data set by name."""
-    from isrlearn import datasets as own
-    from isrlearn.paper import datasets as paper
-    from isrlearn.paper.datasets.files import IDX_FILES
-    from isrlearn.paper.datasets.law_school import LAW_SCHOOL_FILE
-
-    fashion = IDX_FILES["fashion-mnist"]
+    own, paper = isrlearn.datasets, isrlearn.paper.datasets
+    images, grades = paper.files.IDX_FILES, paper.law_school.LAW_SCHOOL_FILE
+    fashion = images["fashion-mnist"]
     known = {
         "digits-on-paper": Dataset(own.load_digits_on_paper),
         "waterbirds-like": Dataset(own.make_waterbirds_like),
         "multiclass": Dataset(paper.make_multiclass_unit_test),
         "regression": Dataset(paper.make_regression_unit_test, "regression"),
-        "mc-cmnist": Dataset(paper.load_mc_cmnist, files=IDX_FILES["mnist"]),
+        "mc-cmnist": Dataset(paper.load_mc_cmnist, files=images["mnist"]),
         "rcfmnist": Dataset(paper.load_rcfmnist, "regression", fashion[:2]),
-        "law-school": Dataset(paper.load_law_school, "regression", (LAW_SCHOOL_FILE,)),
+        "law-school": Dataset(paper.load_law_school, "regression", (grades,)),
         "fashion-on-photos": Dataset(paper.load_fashion_on_photos, files=fashion),
         "waterbirds": Dataset(paper.load_waterbirds, folder=True),
         "celeba": Dataset(paper.load_celeba, folder=True),
@@ -101,10 +99,7 @@ def write(name: str, out: Path, kind: str, seed: int) -> Result:
     """
     import numpy as np
 
-    from isrlearn.io import write_columns
-    from isrlearn.io.files import atomic_write, check_output
-
-    entry = dataset(name)
+    entry, files = dataset(name), isrlearn.io.files
     if entry.folder:
         raise click.UsageError(
             f"{name} is a folder of images or tokens, not a table; extract features into a .npz "
@@ -113,8 +108,8 @@ def write(name: str, out: Path, kind: str, seed: int) -> Result:
     out.mkdir(parents=True, exist_ok=True)
     paths = {part: out / f"{part}.{kind}" for part in ("train", "validation", "test")}
     for path in paths.values():
-        check_output(path, force=forced())
-        check_output(path.with_suffix(".labels.csv"), force=forced() or kind != "npy")
+        files.check_output(path, force=forced())
+        files.check_output(path.with_suffix(".labels.csv"), force=forced() or kind != "npy")
     with working(f"Writing {name}"):
         splits = entry.make(random_state=seed)
         for part, path in paths.items():
@@ -122,12 +117,12 @@ def write(name: str, out: Path, kind: str, seed: int) -> Result:
             X = data.X.reshape(len(data.X), -1)  # images become one column per pixel
             labels = {"label": data.y, "environment": data.environments}
             if kind == "npy":
-                with atomic_write(path) as file:
+                with files.atomic_write(path) as file:
                     np.save(file, X)
-                write_columns(path.with_suffix(".labels.csv"), labels)
+                files.write_columns(path.with_suffix(".labels.csv"), labels)
             else:
                 named = {f"f{i}": column for i, column in enumerate(X.T)}
-                write_columns(path, ({"X": X} if kind == "npz" else named) | labels)
+                files.write_columns(path, ({"X": X} if kind == "npz" else named) | labels)
     record = {part: str(path) for part, path in paths.items()}
     return record, [f"{name} is in {', '.join(record.values())}."]
 
@@ -143,15 +138,13 @@ def fetch(name: str, data: Path | None) -> Result:
 
     Example: isr datasets fetch mc-cmnist
     """
-    from isrlearn.paper.datasets.files import content, located
-
-    entry, found = dataset(name), {}
+    entry, files, found = dataset(name), isrlearn.paper.datasets.files, {}
     with working(f"Fetching {name}"):
         if entry.folder:
             entry.make(data)
         for file in entry.files:
-            content(file, data)
-            found[file.path] = str(located(file, data))
+            files.content(file, data)
+            found[file.path] = str(files.located(file, data))
     folders = sorted({str(Path(path).parent) for path in found.values()})
     where = f", in {', '.join(folders)}" if folders else ""
     return found, [f"{name} is complete{where}."]
@@ -167,11 +160,10 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int) -> R
 
     Example: isr datasets show mc-cmnist --out mc-cmnist.png
     """
-    from isrlearn.io.files import atomic_write, check_output
     from isrlearn.paper.figures import sample_page
 
     entry, path = dataset(name), out or Path(f"{name}.png")
-    check_output(path, force=forced())
+    isrlearn.io.files.check_output(path, force=forced())
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise click.UsageError(f"samples are plotted as .png or .svg; got {str(path)!r}")
@@ -183,6 +175,6 @@ def show_samples(name: str, out: Path | None, data: Path | None, seed: int) -> R
             raise click.UsageError(f"{name} is made of tokens: there is nothing to plot")
         regression = entry.task == "regression"
         page = sample_page(splits, name, kind, regression=regression, random_state=seed)
-        with atomic_write(path) as file:
+        with isrlearn.io.files.atomic_write(path) as file:
             file.write(page)
     return {"picture": str(path)}, [f"The samples are in {path}."]

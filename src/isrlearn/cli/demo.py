@@ -38,13 +38,10 @@ def demo(seed: int, repeat: int) -> Result:
     results = [demonstration(s) for s in range(seed, seed + repeat)]
     if repeat > 1:
         found = spread(results)
-        rows = [
-            [
-                title,
-                *("{mean:.3f} ± {std:.3f}".format(**scores[score]) for scores in found.values()),
-            ]
-            for score, title in SCORES.items()
-        ]
+        rows = []
+        for score, title in SCORES.items():
+            cells = ("{mean:.3f} ± {std:.3f}".format(**of[score]) for of in found.values())
+            rows.append([title, *cells])
         title = f"Mean ± standard deviation over {repeat} seeds"
         record = {"seeds": [result.seed for result in results], **found}
         return record, [table(title, ["accuracy", *found], rows)]

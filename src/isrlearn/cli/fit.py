@@ -1,4 +1,4 @@
-"""Commands on a training table: ``isr diagnose`` and ``isr fit``."""
+"""Commands on a training table: ``isr scan``, ``isr diagnose`` and ``isr fit``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click import Choice, option
 
+import isrlearn
 from isrlearn.cli import tables
 from isrlearn.cli.console import Command, Result, fate, say, share_table, show_notes, working
 
@@ -37,8 +38,8 @@ def number_or(*words: str) -> click.ParamType:
 
 COUNT, COMPONENTS = number_or("auto", "permutation"), number_or("auto", "none")
 WEIGHTS = Choice(["none", "class", "group", "within", "subsample"])
-ENGINES = Choice(["memory", "dask"])
 PAGE, METHODS = tables.Output("report"), Choice(["mean", "cov", "multiclass", "joint"])
+ENGINES = Choice(["memory", "dask"])
 HEADS = Choice(["logistic", "lda", "ridge"])
 COMPARED = Choice(["auto", "means", "given-target"])
 _PREPARATION = ("include", "exclude", "categorical", "impute", "strict")
@@ -62,6 +63,48 @@ SETTINGS = tables.options(
 
 @click.command(cls=Command)
 @tables.TABLE
+@option("--label", required=True, metavar="COLUMN", help="Column of labels.")
+@option("--labels", type=tables.FILE, help="Table with further columns of the same rows.")
+@option(
+    "--candidates",
+    metavar="COLUMNS",
+    help="Columns to examine, separated by commas. [default: those of few values]",
+)
+@option("--level", type=float, default=0.01, help="Chance of finding one where none is.")
+@tables.SEED
+@option("--out", type=PAGE, help="Also write a page.")
+def scan(table: Path, label: str, candidates: str | None, out: Path | None, **given: Any) -> Result:
+    """Find the columns of a table that are shortcuts to the label.
+
+    Each column of few values is taken as the environment in turn: do the other columns shift with
+    it, does a plain model rely on that, and does it fail where the column says otherwise?
+
+    Example: isr scan train.csv --label y --out scan.html
+    """
+    with working(f"Reading {table}"):
+        columns = isrlearn.io.tables.read_columns(table, label=label, labels=given["labels"])
+    names = None if candidates is None else [name.strip() for name in candidates.split(",")]
+    for name in [label, *(names or ())]:
+        if name not in columns:
+            errors = isrlearn.io.errors
+            hint = errors.suggestion(name, columns)
+            raise ValueError(f"{table}: there is no column {errors.shown(name)}{hint}")
+    if isrlearn.io.labels.looks_continuous(columns[label]):
+        value = columns[label][0]
+        raise ValueError(f"{table}: labels such as {value} look continuous, not like classes")
+    with working(f"Examining {table}"):
+        how = {"level": given["level"], "random_state": given["seed"]}
+        found = isrlearn.scan(columns, label, candidates=names, **how)
+    lines = [str(found)]
+    if out is not None:
+        with isrlearn.io.files.atomic_write(out) as file:
+            file.write(found.html().encode("utf-8", "replace"))
+        lines.append(f"The page is in {out}.")
+    return found.to_dict(), lines
+
+
+@click.command(cls=Command)
+@tables.TABLE
 @tables.COLUMNS
 @tables.PREPARATION
 @option("--task", type=Choice(["auto", "classification", "regression"]), default="auto")
@@ -72,13 +115,11 @@ def diagnose(table: Path, task: str, level: float, seed: int, **given: Any) -> R
 
     Example: isr diagnose train.csv --label y --environment hospital
     """
-    import isrlearn
     from isrlearn.diagnosis.shares import origins
-    from isrlearn.io import read_table
 
     columns = {name: given.pop(name) for roles in tables.ROLES for name in roles}
     with working(f"Reading {table}"):
-        rows = read_table(table, **columns, task=task, prepare=tables.preparer(**given))
+        rows = isrlearn.io.read_table(table, **columns, task=task, prepare=tables.preparer(**given))
     show_notes(rows)
     with working(f"Examining {table}"):
         how: dict[str, Any] = {"task": task, "level": level, "random_state": seed}
@@ -113,18 +154,17 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     import numpy as np
 
     from isrlearn.cli.models import report_on
-    from isrlearn.io import read_table, save
-    from isrlearn.io.errors import optional
 
     _check_usage()
     if report is not None:
-        optional("jinja2", "a report", "report")  # now, before the work is done
+        isrlearn.io.errors.optional("jinja2", "a report", "report")  # now, before the work is done
     names, rest = ({role: given.pop(role) for role in roles} for roles in tables.ROLES)
     others = {part: given.pop(part) for part in ("validation", "test")}
     how, in_parts = {name: given.pop(name) for name in _PREPARATION}, given["engine"] == "dask"
     prepare = None if in_parts else tables.preparer(**how)
     with working(f"Reading {table}"):
-        train = read_table(table, **names, **rest, task=task, stream=in_parts, prepare=prepare)
+        reading: dict[str, Any] = {"task": task, "stream": in_parts, "prepare": prepare}
+        train = isrlearn.io.read_table(table, **names, **rest, **reading)
         columns = None if train.preparation is None else train.preparation.describe()
     if given["search"] is None:  # a search copies rows, which must be in memory
         given["search"] = type(train.X) is np.ndarray
@@ -133,11 +173,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     show_notes(train)
     if train.preparation is not None and train.preparation.plain_ and how["impute"] is None:
         train = replace(train, preparation=None)  # the names of the columns are enough
-    parts: dict[str, Table] = {}
     with working(f"Reading {table}"):
-        for part, path in others.items():
-            if path is not None:
-                parts[part] = tables.table_like(train, path, task, names)
+        parts = {k: tables.table_like(train, p, task, names) for k, p in others.items() if p}
         tables.check_tables(task, train, *parts.values())
     record: dict[str, Any] = {}
     lines: list[RenderableType] = []
@@ -147,12 +184,11 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
     with working(what, quietly=given["search"] or "validation" in parts):
-        model, scores, found = fit_table(train, parts, task=task, columns=names, **given)
-        more = {"prepared": columns, "shares": _shares(model.estimator, train)}
-        model = replace(model, metadata={**model.metadata, **more})
-        save(model.model, out, feature_names=model.feature_names, metadata=model.metadata)
+        given |= {"task": task, "columns": names, "prepared": columns}
+        model, scores, found = fit_table(train, parts, **given)
+        isrlearn.save(model.model, out, feature_names=model.feature_names, metadata=model.metadata)
     record |= {**model.to_dict(), "out": str(out)}
-    lines += [*_paragraphs(model.estimator, scores, found), *share_table(more["shares"])]
+    lines += [*_paragraphs(model.estimator, scores, found), *share_table(model.metadata["shares"])]
     lines.append(f"The model is in {out}.")
     if report is not None:
         with working("Writing the report"):
@@ -168,13 +204,12 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
 def _shares(estimator: Any, table: Table) -> list[dict[str, Any]] | None:
     """Shares of the columns in what is removed and in the head; None without names or rows."""
     from isrlearn.diagnosis.shares import column_shares, origins
-    from isrlearn.engine.rows import Rows
-    from isrlearn.estimators.compare import LabelledRows
 
     names = origins(table)
-    if names is None or isinstance(table.X, Rows):
+    if names is None or isinstance(table.X, isrlearn.engine.Rows):
         return None
-    return [asdict(share) for share in column_shares(estimator, names, *LabelledRows.of(table)[:3])]
+    shares = column_shares(estimator, names, table.X, table.y, table.environments)
+    return [asdict(share) for share in shares]
 
 
 def _check_usage() -> None:
@@ -195,14 +230,12 @@ def _check_usage() -> None:
 
 def _filled(table: Table) -> tuple[Table, int]:
     """The table with unknown environments predicted from the known ones, and how many."""
-    from isrlearn import infer_environments
-    from isrlearn.core.labels import is_missing
-
-    n, known = int(is_missing(table.environments).sum()), table.environments
+    known = table.environments
+    n = int(isrlearn.core.labels.is_missing(known).sum())
     if n == 0:
         return table, 0
     with working("Filling in environments"):
-        found = infer_environments(table.X, table.y, environments=known, random_state=0)
+        found = isrlearn.infer_environments(table.X, table.y, environments=known, random_state=0)
     return replace(table, environments=found), n
 
 
@@ -212,6 +245,7 @@ def fit_table(
     *,
     task: str,
     columns: Mapping[str, str],
+    prepared: Any,
     search: bool,
     engine: str,
     scheduler: str | None,
@@ -220,12 +254,11 @@ def fit_table(
     """A model fitted on a table, its scores on that and the others, and the search."""
     import numpy as np
 
-    import isrlearn
-    from isrlearn.io import ModelFile
+    from isrlearn.report.evidence import scored
 
     kind = isrlearn.ISRRegressor if task == "regression" else isrlearn.ISRClassifier
     chosen, found, validation = parameters(kind, task, settings), None, others.get("validation")
-    rows = {"environments": table.environments, "clusters": table.clusters}
+    given = {"environments": table.environments, "clusters": table.clusters}
     if engine == "dask":
         from isrlearn.dask import client_of, fit
 
@@ -236,10 +269,10 @@ def fit_table(
     elif search or validation is not None:
         held = validation and (validation.X, validation.y, validation.environments)
         found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
-        estimator = found.fit(table.X, table.y, **rows, validation=held).best_estimator_
+        estimator = found.fit(table.X, table.y, **given, validation=held).best_estimator_
     else:
-        estimator = kind(**chosen).fit(table.X, table.y, **rows)
-    scores = {part: tables.scores(estimator, t) for part, t in {"train": table, **others}.items()}
+        estimator = kind(**chosen).fit(table.X, table.y, **given)
+    scores = {part: scored(estimator, rows) for part, rows in {"train": table, **others}.items()}
     if table.named and table.preparation is None:
         estimator.feature_names_in_ = np.array(table.feature_names, dtype=object)
     metadata = {
@@ -257,9 +290,11 @@ def fit_table(
             "best_score": found.best_score_,
             "best_params": {name: str(value) for name, value in found.best_params_.items()},
         },
+        "prepared": prepared,
+        "shares": _shares(estimator, table),
     }
     steps = () if table.preparation is None else (table.preparation,)
-    model = ModelFile(estimator, table.feature_names, metadata, preparation=steps)
+    model = isrlearn.io.ModelFile(estimator, table.feature_names, metadata, preparation=steps)
     return model, scores, found
 
 
@@ -281,10 +316,10 @@ def _paragraphs(
     """What was removed, which settings were chosen, and the scores of every group."""
     test, scale = estimator.rank_test_, estimator.scale
     tried = () if search is None else search.cv_results_["params"]
-    chosen = (
-        "chosen by the search" if len({p.get("n_spurious") for p in tried}) > 1 else "as requested"
-    )
-    origin = chosen if test is None else f"tested at level {test.level:g}"
+    searched = len({p.get("n_spurious") for p in tried}) > 1
+    origin = "chosen by the search" if searched else "as requested"
+    if test is not None:
+        origin = f"tested at level {test.level:g}"
     done, n_found = fate(scale), estimator.n_spurious_
     if not n_found and test is not None and test.rank:
         effect = "does not clearly help" if hasattr(estimator, "compared_") else "costs accuracy"
@@ -298,8 +333,7 @@ def _paragraphs(
         best = ", ".join(f"{k}={v}" for k, v in search.best_params_.items())
         lines.append(f"Best of {len(tried)} settings: {best}.")
     metric = scores["train"].metric
-    part = "test" if "test" in scores else "train"
-    name = {"train": "training rows", "test": "test rows"}[part]
+    part, name = ("test", "test rows") if "test" in scores else ("train", "training rows")
     lines.append(f"\n{metric} of each group of the {name}:\n\n{scores[part]}\n")
     if "validation" in scores:
         title = f"{metric} on the validation table, which chose the settings"

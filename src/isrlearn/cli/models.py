@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import isrlearn
 from isrlearn.cli import tables
 from isrlearn.cli.console import Command, Result, column_table, fate, share_table, working
 from isrlearn.cli.console import table as table_of
@@ -37,12 +38,10 @@ def predict(model: Path, table: Path, features: str | None, out: Path) -> Result
 
     Example: isr predict model.isr new.csv --out predictions.csv
     """
-    from isrlearn.io import write_predictions
-
     with working(f"Predicting {table}"):
         saved = tables.read_predictor(model)
         rows = tables.table_for(saved, table, features=features, stream=True)
-        n = write_predictions(saved.estimator, rows.X, out)
+        n = isrlearn.io.write_predictions(saved.estimator, rows.X, out)
     return {"rows": n, "out": str(out)}, [f"{n} predictions are in {out}."]
 
 
@@ -63,18 +62,18 @@ def evaluate(
 
     Example: isr evaluate model.isr test.csv --baseline train.csv
     """
-    from isrlearn import compare_models
+    from isrlearn.report.evidence import scored
 
     with working(f"Scoring {table}"):
         saved = tables.read_predictor(model)
         estimator = saved.estimator
         rows = tables.labelled_table_for(saved, table, **columns)
         sizes = _training_sizes(estimator, rows)
-        own, found = tables.scores(estimator, rows, metric, sizes), None
+        own, found = scored(estimator, rows, metric, sizes), None
         if baseline is not None:
             train = tables.labelled_table_for(saved, baseline, **columns | {"labels": None})
             given = {"model": estimator, "test": rows, "metric": metric, "clusters": train.clusters}
-            found = compare_models(train.X, train.y, train.environments, **given)
+            found = isrlearn.compare_models(train.X, train.y, train.environments, **given)
     shown = [f"{own.metric} of each group:\n\n{own}\n"]
     if found is None:
         shown.append(
@@ -89,8 +88,6 @@ def evaluate(
 
 def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:
     """Rows of each group in training; None unless the table has all of those groups."""
-    from isrlearn.metrics import group_sizes
-
     moments, by_class = estimator.moments_, hasattr(estimator, "classes_")
     sizes = {
         (label, environment) if by_class else environment: round(moments.count[k, e])
@@ -99,7 +96,7 @@ def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:
         if moments.count[k, e]
     }
     metric = "accuracy" if by_class else "rmse"
-    present = group_sizes(table.y, table.environments, metric=metric)
+    present = isrlearn.metrics.group_sizes(table.y, table.environments, metric=metric)
     return sizes if set(sizes) <= set(present) else None
 
 
@@ -110,9 +107,7 @@ def inspect(model: Path) -> Result:
 
     Example: isr inspect model.isr
     """
-    from isrlearn.io import read_model
-
-    found = read_model(model)
+    found = isrlearn.io.read_model(model)
     record = found.to_dict()
     removed, test = f"{record['n_spurious']} of {record['n_features']}", record["rank_test"]
     if test is not None:
@@ -163,10 +158,8 @@ def export(model: Path, kind: str, precision: str | None, out: Path) -> Result:
 
     Example: isr export model.isr --to onnx --out model.onnx
     """
-    from isrlearn.io import export_model, read_model
-
     tables.check_ending(out, "--out", kind)
-    export_model(read_model(model), kind, out, dtype=precision)
+    isrlearn.io.export_model(isrlearn.io.read_model(model), kind, out, dtype=precision)
     return {"kind": kind, "out": str(out)}, [f"The {kind} model is in {out}."]
 
 
@@ -188,10 +181,7 @@ def report(
 
     Example: isr report model.isr test.csv --train train.csv --out report.html
     """
-    from isrlearn.io import TableError
-    from isrlearn.io.errors import optional
-
-    optional("jinja2", "a report", "report")
+    isrlearn.io.errors.optional("jinja2", "a report", "report")
     with working(f"Examining {table}"):
         saved = tables.read_predictor(model)
         rows, fitted = tables.labelled_table_for(saved, table, **columns), None
@@ -199,7 +189,7 @@ def report(
         if train is not None:
             fitted = tables.labelled_table_for(saved, train, **columns)
             if not _fitted_on(saved.estimator, fitted):
-                raise TableError(
+                raise ValueError(
                     f"{train}: the model was not fitted on these rows (their counts or means "
                     "differ); give its training table, or leave --train out"
                 )
@@ -259,10 +249,8 @@ def _fitted_on(estimator: Any, table: Table) -> bool:
     """Whether a table has the moments of the rows that an estimator was fitted on."""
     import numpy as np
 
-    from isrlearn.engine import cell_moments
-
     labels = table.y if hasattr(estimator, "classes_") else None
-    found = cell_moments(table.X, labels, table.environments, order=1)
+    found = isrlearn.engine.cell_moments(table.X, labels, table.environments, order=1)
     mine = estimator.moments_
     if not np.array_equal(found.count, mine.count):
         return False

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import isrlearn  # whose parts are imported on first use: `isr --help` must not wait for them
+
 if TYPE_CHECKING:
-    from isrlearn import TablePreparer
     from isrlearn.io import ModelFile, Table
-    from isrlearn.metrics import GroupReport
 
 #: More classes or environments than this share of the rows cannot be compared.
 _MOST_GROUPS = 0.5
@@ -108,15 +108,12 @@ PREPARATION = options(
 
 def preparer(
     include: list[str], exclude: list[str], categorical: list[str], impute: str | None, strict: bool
-) -> TablePreparer | None:
+) -> isrlearn.TablePreparer | None:
     """The preparation that the options ask for; None if they ask for complete numbers."""
-    from isrlearn import TablePreparer
-
     if strict and not (include or exclude or categorical or impute):
         return None
-    return TablePreparer(
-        include, exclude, categorical, impute if strict else impute or "median", strict
-    )
+    impute = impute if strict else impute or "median"
+    return isrlearn.TablePreparer(include, exclude, categorical, impute, strict)
 
 
 MODEL_FEATURES = names(
@@ -136,10 +133,6 @@ def forced() -> bool:
 
 def check_outputs(context: click.Context) -> None:
     """Raise now if an output cannot be written, or would replace a file of another kind."""
-    from isrlearn.io import OutputError
-    from isrlearn.io.files import check_output
-    from isrlearn.io.tables import label_files
-
     types: dict[str, Any] = {str(each.name): each.type for each in context.command.params}
     given = {name: path for name, path in context.params.items() if path is not None}
     outputs = {name: path for name, path in given.items() if isinstance(types[name], Output)}
@@ -147,8 +140,9 @@ def check_outputs(context: click.Context) -> None:
     for name, path in given.items():
         is_path = isinstance(types[name], click.Path) or str(path).endswith(".npy")
         if is_path and name not in outputs:
-            paths = path if isinstance(path, tuple) else (path,)  # of an option given repeatedly
-            inputs += [each for one in paths for each in (one, *label_files(one))]
+            # A tuple has the paths of an option that is given repeatedly.
+            for one in path if isinstance(path, tuple) else (path,):
+                inputs += [one, *isrlearn.io.tables.label_files(one)]
     # A folder that is not an array is no table, and is refused when it is read.
     inputs = [one for one in inputs if str(one).lower().endswith(".zarr") or not os.path.isdir(one)]
     taken: dict[str, str] = {}
@@ -158,53 +152,47 @@ def check_outputs(context: click.Context) -> None:
         if other != hint:
             raise click.UsageError(f"{hint} and {other} are the same file, {path}")
         if kind.file_okay:
-            check_output(path, inputs, kind.kind, force=forced())
+            isrlearn.io.files.check_output(path, inputs, kind.kind, force=forced())
             check_ending(path, hint, kind.kind)
         elif path.exists() and any(path.samefile(p) for p in inputs if os.path.exists(p)):
-            raise OutputError(f"{path}: this is an input of the same command; choose another")
+            raise ValueError(f"{path}: this is an input of the same command; choose another")
 
 
 def check_ending(path: Path, hint: str, kind: str | None) -> None:
     """Raise if the name of a file says that it is of another kind; devices may have any name."""
-    from isrlearn.io import OutputError
-
     endings = _ENDINGS.get(kind or "", ())
     wrong = path.suffix.lower() not in endings
     if kind == "model":
         wrong = path.suffix.lower() in _NOT_MODELS and not forced()
     if wrong and (endings or kind == "model") and (path.is_file() or not path.exists()):
         legal = f"must end in {', '.join(endings)}" if endings else "is a model: name it model.isr"
-        raise OutputError(f"{hint} {path}: this file {legal}")
+        raise ValueError(f"{hint} {path}: this file {legal}")
 
 
 def table_like(train: Table, path: Path, task: str, roles: Mapping[str, Any]) -> Table:
     """Another table with the columns of a training table."""
-    from isrlearn.io import TableError, read_table
-
     for name in filter(None, roles.values()):
         if name.endswith(".npy"):
-            raise TableError(
+            raise ValueError(
                 f"{path}: {name} belongs to {train.path}; with a second table, labels and "
                 "environments must be columns, or in a table next to it"
             )
     features = train.feature_names if train.preparation is None else None
-    table = read_table(path, **roles, task=task, features=features, prepare=train.preparation)
+    how: dict[str, Any] = {"features": features, "prepare": train.preparation}
+    table = isrlearn.io.read_table(path, **roles, **how, task=task)
     return with_labels_like(table, train.y, train.environments)
 
 
 def with_labels_like(table: Table, y: Any, environments: Any) -> Table:
     """A table whose labels and environments are text or integers, as those of other rows are."""
-    from isrlearn.io.labels import labels_like
-
+    labels_like = isrlearn.io.labels.labels_like
     y = table.y if table.y.dtype.kind == "f" else labels_like(table.y, y)
     return replace(table, y=y, environments=labels_like(table.environments, environments))
 
 
 def read_predictor(path: Path) -> ModelFile:
     """A stored model that predicts, for arrays whose columns are already in its order."""
-    from isrlearn.io import read_model
-
-    model = read_model(path)
+    model = isrlearn.io.read_model(path)
     if not hasattr(model.estimator, "predict"):
         kind = type(model.estimator).__name__
         raise ValueError(f"{path}: a {kind} does not predict; fit a classifier or a regressor")
@@ -219,31 +207,28 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     Columns without names, those of an array, are taken in their order and must be as many as
     the model's. `columns` are the options of that name.
     """
-    from isrlearn.io import TableError, read_table
-    from isrlearn.io.tables import open_table
-
-    source, d = open_table(path), model.estimator.n_features_in_
+    source, d = isrlearn.io.tables.open_table(path), model.estimator.n_features_in_
     task = "classification" if hasattr(model.estimator, "classes_") else "regression"
     steps = model.preparation
     if model.preparer is not None:
         if columns.pop("features", None) is not None:
-            raise TableError(f"{path}: the model finds its columns by name; leave --features out")
+            raise ValueError(f"{path}: the model finds its columns by name; leave --features out")
         columns["prepare"], steps = model.preparer, steps[1:]
     elif columns.get("features") is None and source.named:
         if model.feature_names is None:
-            raise TableError(
+            raise ValueError(
                 f"{path}: the model stores no feature names; name its {d} columns, in their "
                 "order, with --features"
             )
         columns["features"] = model.feature_names
     elif columns.get("features") is None and len(source.features) != d:
-        raise TableError(
+        raise ValueError(
             f"{path}: there are {len(source.features)} columns; the model has {d} features: an "
             "array must hold exactly these, in their order; or choose them with --features"
         )
-    table = read_table(path, **columns, task=task)
+    table = isrlearn.io.read_table(path, **columns, task=task)
     if table.X.shape[1] != d:
-        raise TableError(f"{path}: {table.X.shape[1]} columns were selected; the model has {d}")
+        raise ValueError(f"{path}: {table.X.shape[1]} columns were selected; the model has {d}")
     for step in steps:
         table = replace(table, X=step.transform(table.X[:]))
     return table
@@ -251,11 +236,9 @@ def table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
 
 def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     """As :func:`table_for`, with labels and environments, by default of the model's columns."""
-    from isrlearn.io.tables import open_table
-
     known = stored(model, "columns")
     clusters = known.get("clusters")
-    if columns["clusters"] is None and clusters in open_table(path).columns:
+    if columns["clusters"] is None and clusters in isrlearn.io.tables.open_table(path).columns:
         columns["clusters"] = clusters
     elif columns["clusters"] is None and clusters is not None:
         text = f"{path} has no column {clusters!r}: its rows are taken for independent"
@@ -292,36 +275,21 @@ def prepared_columns(model: ModelFile) -> list[tuple[str, ...]]:
     )
 
 
-def scores(
-    estimator: Any, table: Table, metric: str | None = None, sizes: Mapping[Any, int] | None = None
-) -> GroupReport:
-    """Scores of an estimator on every group of a table, by default accuracy or rmse."""
-    from isrlearn.metrics import group_report
-
-    metric = metric or ("accuracy" if hasattr(estimator, "classes_") else "rmse")
-    how: dict[str, Any] = {"metric": metric, "train_groups": sizes, "clusters": table.clusters}
-    return group_report(table.y, estimator.predict(table.X), table.environments, **how)
-
-
 def check_tables(task: str, *tables: Table) -> None:
     """Raise unless the labels and environments of the tables suit the task."""
-    from isrlearn.core.labels import encode
-    from isrlearn.io import TableError
-    from isrlearn.io.labels import looks_continuous
-
     for table in tables:
         grouped = {"environments": table.environments}
         if task == "classification":
             grouped = {"labels": table.y, **grouped}
-            if looks_continuous(table.y):
-                raise TableError(
+            if isrlearn.io.labels.looks_continuous(table.y):
+                raise ValueError(
                     f"{table.path}: labels such as {table.y[0]} look continuous, not like classes; "
                     "for a regression fit with --task regression"
                 )
         for what, values in grouped.items():
-            n = len(encode(values)[0])
+            n = len(isrlearn.core.labels.encode(values)[0])
             if n > max(2, _MOST_GROUPS * len(values)):
-                raise TableError(
+                raise ValueError(
                     f"{table.path}: there are {n} different {what} in {len(values)} rows; groups "
                     "of one row cannot be compared: is this the right column?"
                 )
