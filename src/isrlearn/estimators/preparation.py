@@ -30,6 +30,7 @@ from isrlearn.estimators.columns import (
     texts_of,
     write_column,
 )
+from isrlearn.estimators.linear import with_parameters
 from isrlearn.markup import listed
 from isrlearn.validation import check_choice, know_features
 
@@ -38,6 +39,7 @@ _MOST_SHOWN = 12
 _FILLS: dict[str | None, Callable[[NDArray], Any]] = {"median": np.median, "mean": np.mean}
 
 
+@with_parameters
 class TablePreparer(TransformerMixin, BaseEstimator):
     """Numbers from a table with categories, missing values, ids and dates.
 
@@ -89,19 +91,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     sex | categories | 'f' is 0, 'm' is 1
     """
 
-    def __init__(
-        self,
-        include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        categorical: Sequence[str] = (),
-        impute: str | None = "median",
-        strict: bool = False,
-    ) -> None:
-        self.include = include
-        self.exclude = exclude
-        self.categorical = categorical
-        self.impute = impute
-        self.strict = strict
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    impute: str | None = "median"
+    strict: bool = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
