@@ -100,13 +100,13 @@ def _explained(estimator: Any, X: Any, place: NDArray) -> NDArray:
     score = (score - score.mean(axis=0)).reshape(len(score), -1)
     total, n = np.sum(score**2), len(score)
     found = np.zeros(place.max() + 1)
-    order = np.argsort(place, kind="stable")
-    for own in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
+    for column in range(len(found)):
+        own = np.flatnonzero(place == column)
         block = X[:, own].toarray() if issparse(X) else X[:, own].astype(float)
         mean = block.mean(axis=0)
         cross = block.T @ score  # the mean of the block drops out: scores are centred
         gram = block.T @ block - n * np.outer(mean, mean)
-        found[place[own[0]]] = np.sum(cross * (np.linalg.pinv(gram, hermitian=True) @ cross))
+        found[column] = np.sum(cross * (np.linalg.pinv(gram, hermitian=True) @ cross))
     return np.clip(found / (total or 1.0), 0, 1)
 
 
