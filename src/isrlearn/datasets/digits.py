@@ -26,11 +26,7 @@ class PaperTruth:
     image_shape: tuple[int, int, int] = (8, 8, 3)  # X.reshape(-1, *image_shape) are pictures
 
 
-def load_digits_on_paper(
-    *,
-    correlation: float = 0.95,
-    random_state: RandomState = 0,
-) -> Splits:
+def load_digits_on_paper(*, correlation: float = 0.95, random_state: RandomState = 0) -> Splits:
     """Odd and even digits on paper of two colours, where the colour misleads after training.
 
     The 1,797 images of 8 x 8 pixels that come with scikit-learn, white on coloured paper: each

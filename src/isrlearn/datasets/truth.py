@@ -202,9 +202,7 @@ class RegressionTruth(LinearTruth):
         covariance = sum(part @ part.swapaxes(1, 2) for part in parts)
         return Moments.population(mean[None], covariance)
 
-    def _draw(
-        self, e: int, Z: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def _draw(self, e: int, Z: NDArray, rng: np.random.Generator) -> NDArray[np.float64]:
         n, d_c = len(Z), self.n_invariant
         invariant, spurious = Z[:, :d_c], Z[:, d_c:]
         invariant[:] = self.invariant_mean + self.sigma_invariant * rng.standard_normal((n, d_c))

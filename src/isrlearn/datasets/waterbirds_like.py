@@ -119,9 +119,7 @@ def make_waterbirds_like(
     return Splits(*parts)
 
 
-def _positions(
-    d: int, n_spurious: int, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _positions(d: int, n_spurious: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
     """Distinct positions in the spectrum of the core and of the spurious directions."""
     if n_spurious > _SPAN or _N_CORE + n_spurious > d:
         raise ValueError(

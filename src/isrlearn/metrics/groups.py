@@ -52,9 +52,7 @@ def check_metric(metric: str) -> None:
         raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}, got {metric!r}")
 
 
-def members(
-    y: NDArray, environments: ArrayLike | None, metric: str
-) -> dict[Group, NDArray[np.intp]]:
+def members(y: NDArray, environments: ArrayLike | None, metric: str) -> dict[Group, NDArray]:
     """Positions of each group's rows, groups in sorted order."""
     if environments is None:
         raise ValueError(
