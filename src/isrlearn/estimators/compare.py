@@ -44,7 +44,7 @@ class LabelledRows(NamedTuple):
     @classmethod
     def of(cls, data: Any, clusters: ArrayLike | None = None) -> LabelledRows:
         """Rows of a table, of a data set or of three arrays; four with the clusters."""
-        if hasattr(data, "environments") and not isinstance(data, LabelledRows):
+        if hasattr(data, "environments"):
             data = (data.X, data.y, data.environments, getattr(data, "clusters", None))
         if not isinstance(data, tuple | list) or len(data) not in (3, 4) or data[2] is None:
             raise ValueError(
