@@ -83,6 +83,24 @@ class TestPrediction:
         assert found.recommendation.parameters["n_spurious"] == 0
 
     @pytest.mark.filterwarnings("ignore:.*repeat another one")
+    def test_the_target_of_a_regression_is_tested_by_clusters(self):
+        found = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            X, y, e = rng.normal(size=(60, 3)), rng.normal(size=60), np.arange(60) % 3
+            copies, owner = (
+                [np.repeat(a, 8, axis=0) for a in (X, y, e)],
+                np.repeat(np.arange(60), 8),
+            )
+            how = {"level": 0.05, "n_bootstrap": 0, "compare": False}
+            found.append(
+                [diagnose(*copies, clusters, **how).target.shifted for clusters in (None, owner)]
+            )
+        rows, clusters = np.sum(found, axis=0)
+        assert rows > 10
+        assert clusters <= 4
+
+    @pytest.mark.filterwarnings("ignore:.*repeat another one")
     def test_clusters_widen_the_intervals(self):
         rows = missing_group(n=300)
         copies = tuple(np.repeat(part, 4, axis=0) for part in rows)

@@ -138,8 +138,9 @@ def diagnose(
         covariances = shifts.covariance_shift(spread, sample.row_sample(), counts, level)
     else:
         # With no class to condition on, the target must have the same mean in every environment.
-        own = Sample(np.asarray(values, float)[:, None], cells).moments("cell")
-        target_shift = shifts.mean_shift(own, counts, level)
+        own = Sample(np.asarray(values, float)[:, None], cells)
+        own = own if clusters is None else own.independent(average=True)
+        target_shift = shifts.mean_shift(own.moments("cell"), counts, level)
     if names is not None:
         labelled = LabelledRows.of((X, y, environments))[:3]
         # Shifts can be found where no head can be fitted.
