@@ -232,6 +232,19 @@ class TestWhatCannotBeSaved:
         with pytest.raises(ModelFileError, match="StandardScaler is not fitted yet"):
             isrlearn.save(make_pipeline(StandardScaler(), ISRClassifier()), path)
 
+    @pytest.mark.parametrize("with_mean", [True, False])
+    @pytest.mark.parametrize("with_std", [True, False])
+    def test_every_form_of_a_scaler_comes_back(self, tmp_path, with_mean, with_std):
+        rng = np.random.default_rng(0)
+        y, e = np.arange(200) % 2, np.arange(200) // 2 % 2
+        X = rng.normal(3.0, size=(200, 3)) + np.column_stack([y, 2.0 * e, 0 * e])
+        scaler = StandardScaler(with_mean=with_mean, with_std=with_std).fit(X)
+        head = ISRClassifier(n_spurious=1).fit(scaler.transform(X), y, environments=e)
+        model = make_pipeline(scaler, head)
+        isrlearn.save(model, tmp_path / "model.isr")
+        again = isrlearn.load(tmp_path / "model.isr")
+        np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
     def test_parameters_that_are_objects(self, path):
         data = sample()
         estimator = ISRClassifier(head=SGDClassifier(random_state=np.random.RandomState(0)))

@@ -149,6 +149,9 @@ def test_an_archive_names_its_columns(tmp_path):
     assert read_table(tmp_path / "a.npz").feature_names == ("age", "dose", "height")
     assert read_table(tmp_path / "a.npz", features="dose").X.tolist() == [[1], [4]]
     assert read_table(tmp_path / "a.npz", features="Z").feature_names == ("Z_0", "Z_1")
+    table = read_table(tmp_path / "a.npz", label="dose")
+    assert table.feature_names == ("age", "height")
+    assert table.y.tolist() == [1, 4]
     np.savez(tmp_path / "b.npz", A=X, B=X)
     with pytest.raises(TableError, match="choose the array that holds the features: 'A', 'B'"):
         read_table(tmp_path / "b.npz")

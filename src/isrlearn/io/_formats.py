@@ -90,10 +90,15 @@ def open_archive(path: Path) -> Source:
             raise TableError(f"{_NAMES!r} holds {len(names)} names for {widths[main]} columns")
         groups[main] = names
     vectors = [name for name, values in arrays.items() if values.ndim == 1]
-    columns = tuple(column_owners(groups | {name: (name,) for name in vectors}))
+    owners = column_owners(groups | {name: (name,) for name in vectors})
+    columns = tuple(owners)
+
+    def values_of(name: str) -> NDArray:
+        own = arrays[owners[name]]
+        return own if own.ndim == 1 else own[:, groups[owners[name]].index(name)]
 
     def read(wanted: Sequence[str], labels: Sequence[str], as_text: Any = None) -> Content:
-        kept = {name: as_labels(arrays[name], name) for name in labels}
+        kept = {name: as_labels(values_of(name), name) for name in labels}
         if not wanted:
             return None, {}, kept
         for name, own in groups.items():

@@ -264,7 +264,7 @@ def _check_steps(steps: Sequence[Any], n_features: int) -> None:
         else:
             width, rows = step.n_features_in_, np.zeros((1, n_features))
             numbers = [a for a in (step.mean_, step.scale_, step.var_) if a is not None]
-            if any(a.shape != (n_features,) for a in numbers) or (step.scale_ == 0).any():
+            if any(a.shape != (n_features,) for a in numbers) or np.any(step.scale_ == 0):
                 raise ModelFileError("the arrays of a StandardScaler are not sound")
         if width != n_features or not np.isfinite(step.transform(rows)).all():
             raise ModelFileError(f"a step before the model gives {width} features for {n_features}")
