@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import has_fit_parameter
 
-from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
-from isrlearn.estimators.heads import HEADS
-from isrlearn.estimators.linear import LinearScores, Streaming, settings_of, with_parameters
-from isrlearn.estimators.pipeline import Settings
-
-#: C where it is not given: whitened features need little freedom.
-_USUAL_C = 0.1
+from isrlearn.estimators.linear import LinearScores, Streaming, with_parameters
 
 
 @with_parameters
@@ -136,27 +129,8 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     weights: Any = "auto"
     missing_environments: str = "raise"
 
-    _target = "classes"
-
-    def _settings(self) -> Settings:
-        """The parameters, checked."""
-        check.check_parameters(
-            self,
-            method=[m for m in METHODS if METHODS[m].uses_classes],
-            head=[name for name in HEADS if HEADS[name].task == "classification"],
-            weights=("auto", "class", "group", "within", "subsample", None),
-        )
-        head, weights, C = self.head, self.weights, self.C
-        pooled = self.variant == "pooled"
-        ours = pooled and head == "logistic"
-        if weights == "auto" and not ours:
-            able = isinstance(head, str) or has_fit_parameter(head, "sample_weight")
-            weights = "group" if pooled and able else None
-        if weights == "within" and not ours:
-            raise ValueError(
-                f"weights='within' needs head='logistic' and variant='pooled'; with head={head!r} "
-                f"and variant={self.variant!r} use weights='group'"
-            )
-        if isinstance(C, str):
-            C = _USUAL_C if ours else 1.0
-        return settings_of(self, weights=weights, penalty=1.0 / C)
+    _target: ClassVar = "classes"
+    _choices: ClassVar = {
+        "method": [name for name in METHODS if METHODS[name].uses_classes],
+        "weights": ("auto", "class", "group", "within", "subsample", None),
+    }

@@ -345,11 +345,15 @@ class Head:
     needs_rows : bool
         Whether moments are not enough.
     task : {"classification", "regression"}
+    penalty, weights
+        Its L2 penalty, on whitened features, and its weights of rows where they are "auto".
     """
 
     fit: Callable[[Problem], tuple[NDArray, NDArray, Any]]
     needs_rows: bool
     task: str = "classification"
+    penalty: float = 1.0
+    weights: str | None = "group"
 
 
 def _logistic(problem: Problem) -> tuple[NDArray, NDArray, Any]:
@@ -381,7 +385,7 @@ def _ridge(problem: Problem) -> tuple[NDArray, NDArray, Any]:
 
 #: Every head, by its name in the estimators and on the command line.
 HEADS: dict[str, Head] = {
-    "logistic": Head(_logistic, needs_rows=True),
+    "logistic": Head(_logistic, needs_rows=True, penalty=10.0, weights="auto"),
     "lda": Head(_lda, needs_rows=False),
     "ridge": Head(_ridge, needs_rows=False, task="regression"),
 }

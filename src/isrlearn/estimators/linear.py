@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Self, TypeVar, dataclass_transform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isrlearn import validation as check
 from isrlearn.core.moments import Moments
@@ -97,12 +97,6 @@ def with_parameters(estimator: Estimator) -> Estimator:
     return made
 
 
-def settings_of(estimator: Any, **own: Any) -> Settings:
-    """Settings of a fit: the estimator's parameters of the same names, and some of its own."""
-    names = [field.name for field in fields(Settings) if hasattr(estimator, field.name)]
-    return Settings(**{name: getattr(estimator, name) for name in names} | own)
-
-
 class Streaming(check.SparseInput):
     """Fits: from rows, from rows that come in parts, or from moments that were summed elsewhere."""
 
@@ -111,9 +105,11 @@ class Streaming(check.SparseInput):
 
     head: Any
     missing_environments: str
+    variant: str
     moments_: Moments
-    _target: str
-    _settings: Callable[[], Settings]
+    #: What y is, "classes" or "numbers", and the legal values of parameters that are words.
+    _target: ClassVar[str]
+    _choices: ClassVar[dict[str, Sequence[object]]]
 
     @check.all_or_nothing
     def fit(
@@ -148,6 +144,28 @@ class Streaming(check.SparseInput):
         if self._target == "classes":
             check.check_classes(cells.classes, np.bincount(cells.k, weight))
         return fit(settings, Sample(rows, cells, target, weight)).store(self)
+
+    def _settings(self) -> Settings:
+        """The parameters, checked; those of the head in place of "auto"."""
+        task = "classification" if self._target == "classes" else "regression"
+        names = [name for name, head in HEADS.items() if head.task == task]
+        check.check_parameters(self, head=names, **self._choices)
+        given: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        del given["missing_environments"]
+        head, pooled = given["head"], given["variant"] == "pooled"
+        named = HEADS[head] if pooled and isinstance(head, str) else None
+        if given["weights"] == "auto":
+            weighted = pooled and has_fit_parameter(head, "sample_weight")
+            given["weights"] = named.weights if named else "group" if weighted else None
+        if given["weights"] == "within" and named is not HEADS["logistic"]:
+            raise ValueError(
+                f"weights='within' needs head='logistic' and variant='pooled'; with head={head!r} "
+                f"and variant={self.variant!r} use weights='group'"
+            )
+        C = given.pop("C", "auto")
+        usual = named.penalty if named else 1.0
+        penalty = given.pop("alpha", usual if isinstance(C, str) else 1.0 / C)
+        return Settings(penalty=penalty, **given)
 
     @available_if(_from_moments)
     @check.all_or_nothing

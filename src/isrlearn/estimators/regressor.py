@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
-from typing import Any
+from dataclasses import KW_ONLY, replace
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from isrlearn import validation as check
-from isrlearn.estimators.heads import HEADS
-from isrlearn.estimators.linear import Streaming, scores, settings_of, with_parameters
+from isrlearn.estimators.linear import Streaming, scores, with_parameters
 from isrlearn.estimators.pipeline import Settings
 
 
@@ -33,8 +31,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         target (the adjusted means of an analysis of covariance). "auto" takes the one with the
         lower error in environments held out in turn, if it is better than no removal by more than
         one standard error, and else removes nothing; with two environments, none can be held
-        out. "auto" is "means" if there is nothing to decide: if `n_spurious` is a number, with
-        in the published variants, and for a head given as a pair.
+        out. "auto" is "means" if there is nothing to decide: if `n_spurious` is a number, in
+        the published variants, and for a head given as a pair.
     level, scale, n_components
         As in `ISRClassifier`.
     variant : {"pooled", "paper", "authors"}, default="pooled"
@@ -94,7 +92,8 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
     weights: str | None = None
     missing_environments: str = "raise"
 
-    _target = "numbers"
+    _target: ClassVar = "numbers"
+    _choices: ClassVar = {"weights": (None, "group"), "compare": ("auto", "means", "given-target")}
 
     def predict(self, X: Any, environments: Any = None) -> NDArray:
         """``X @ coef_ + intercept_``. Environments are not needed.
@@ -106,9 +105,7 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
 
     def _settings(self) -> Settings:
         """The parameters, checked."""
-        heads = [name for name in HEADS if HEADS[name].task == "regression"]
-        compared = ("auto", "means", "given-target")
-        check.check_parameters(self, head=heads, weights=(None, "group"), compare=compared)
+        settings = replace(super()._settings(), method="regression")
         if self.compare == "given-target" and self.n_spurious == "permutation":
             raise ValueError(
                 "n_spurious='permutation' compares means; with compare='given-target' give a "
@@ -117,5 +114,5 @@ class ISRRegressor(Streaming, RegressorMixin, BaseEstimator):
         # An explicit number is removed; and a trained head may have seen every environment.
         decided = not isinstance(self.n_spurious, str) or isinstance(self.head, tuple)
         decided = decided or self.variant != "pooled" or self.scale == 1
-        compare = "means" if self.compare == "auto" and decided else self.compare
-        return settings_of(self, method="regression", penalty=self.alpha, compare=compare)
+        auto = self.compare == "auto" and decided
+        return replace(settings, compare="means") if auto else settings

@@ -17,7 +17,7 @@ from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
 from isrlearn.engine import Rows
 from isrlearn.estimators.heads import MomentSample, Sample
-from isrlearn.estimators.linear import affine, settings_of, with_parameters
+from isrlearn.estimators.linear import affine, with_parameters
 from isrlearn.estimators.pipeline import Fitted, Settings, fit
 
 #: Most numbers in a dense array made of sparse rows, or of rows that are read block by block.
@@ -142,7 +142,9 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
                 f"output='invariant' keeps nothing of the spurious part: scale must be 0, got "
                 f"{self.scale!r}"
             )
-        return settings_of(self)
+        given = self.get_params(deep=False)
+        del given["output"], given["missing_environments"]
+        return Settings(**given)
 
     def _store(self, fitted: Fitted) -> Self:
         components, basis = fitted.components, fitted.subspace.basis
