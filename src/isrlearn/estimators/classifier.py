@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from isrlearn.core.methods import METHODS
 from isrlearn.estimators.linear import LinearScores, Streaming, with_parameters
 
 
@@ -130,7 +129,4 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     missing_environments: str = "raise"
 
     _target: ClassVar = "classes"
-    _choices: ClassVar = {
-        "method": [name for name in METHODS if METHODS[name].uses_classes],
-        "weights": ("auto", "class", "group", "within", "subsample", None),
-    }
+    _choices: ClassVar = {"weights": ("auto", "class", "group", "within", "subsample", None)}

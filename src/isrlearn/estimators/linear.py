@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isrlearn import validation as check
+from isrlearn.core.methods import METHODS
 from isrlearn.core.moments import Moments
 from isrlearn.engine import SparseRows, row_blocks
 from isrlearn.estimators.heads import HEADS, MomentSample, Sample
@@ -148,8 +149,9 @@ class Streaming(check.SparseInput):
     def _settings(self) -> Settings:
         """The parameters, checked; those of the head in place of "auto"."""
         task = "classification" if self._target == "classes" else "regression"
-        names = [name for name, head in HEADS.items() if head.task == task]
-        check.check_parameters(self, head=names, **self._choices)
+        heads = [name for name, head in HEADS.items() if head.task == task]
+        methods = [name for name, method in METHODS.items() if method.uses_classes]
+        check.check_parameters(self, head=heads, method=methods, **self._choices)
         given: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
         del given["missing_environments"]
         head, pooled = given["head"], given["variant"] == "pooled"
