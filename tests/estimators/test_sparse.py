@@ -206,7 +206,7 @@ def test_memory_grows_with_the_entries_not_with_the_features():
 
 def test_a_dense_result_that_is_too_large_is_refused():
     X = sparse.csr_array((60_000, 20_000))
-    small = sparse.random_array((60, 20_000), density=0.001, rng=np.random.default_rng(0))
+    small = sparse.random(60, 20_000, density=0.001, format="csr", random_state=0)
     isr = ISRTransformer(n_spurious=1).fit(small, np.arange(60) % 2, np.arange(60) // 2 % 3)
     with pytest.raises(ValueError, match=r"dense, 60000 × 20000 numbers: .*output='invariant'"):
         isr.transform(X)

@@ -63,7 +63,7 @@ def whitening(moments: Moments, *, total: bool = False) -> Whitening:
     squares, nothing = np.diag(scatter), _ROUNDING if total else -np.inf
     if not total and (squares <= 0).any():
         squares = np.where(squares > 0, squares, np.diag(moments.total_scatter()))
-    scale = np.sqrt(squares / dof)
+    scale = np.sqrt(np.maximum(squares, 0.0) / dof)
     inverse_scale = 1.0 / np.where(scale > 0, scale, np.inf)
     correlation = scatter / dof * inverse_scale * inverse_scale[:, None]
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import linalg
 
 from isrlearn.engine.rows import MOST, Rows, SparseRows, row_blocks
 
@@ -69,7 +69,7 @@ def _few_components(X: Any, p: int, center: NDArray, weight: NDArray | None) -> 
     n = X.shape[0]
     root = np.ones(n) if weight is None else np.sqrt(weight)
     if isinstance(X, SparseRows):
-        Z, rest = sparse.diags_array(root) @ X.matrix, center
+        Z, rest = X.matrix.multiply(root[:, None]).tocsr(), center
         gram = (Z @ Z.T).toarray()
     else:
         Z, rest = (np.asarray(X, dtype=np.float64) - center) * root[:, None], np.zeros(len(center))

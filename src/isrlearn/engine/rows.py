@@ -82,7 +82,7 @@ class SparseRows(Rows):
     Examples
     --------
     >>> from scipy import sparse
-    >>> rows = SparseRows(sparse.eye_array(3))
+    >>> rows = SparseRows(sparse.eye(3, format="csr"))
     >>> rows[1:].tolist(), rows[[2, 0]].matrix.nnz
     ([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 2)
     """
