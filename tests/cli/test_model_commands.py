@@ -220,6 +220,23 @@ def test_what_became_of_the_directions(well, folder, tmp_path, scale, text):
     assert f"directions {fate} " in well("inspect", tmp_path / "m.isr")
 
 
+def test_what_is_said_where_classes_shift_differently(well, tmp_path):
+    rng, lines = np.random.default_rng(0), ["a,b,c,ill,site"]
+    for i in range(1200):
+        site, ill = i % 2, i // 2 % 2
+        a, b, c = rng.normal([2 * ill, 3 * site, site * ill])
+        lines.append(f"{a},{b},{c},{'yes' if ill else 'no'},{'AB'[site]}")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    fit = ("fit", tmp_path / "t.csv", "--label", "ill", "--environment", "site", "--no-search")
+    out = " ".join(well(*fit, "--out", tmp_path / "m.isr").split())
+    assert out.startswith(
+        "2 of 3 directions shift between environments (tested at level 0.01); the one that shifts "
+        "most was removed: ISR-Mean removes fewer than there are environments."
+    )
+    shown = " ".join(well("inspect", tmp_path / "m.isr").split())
+    assert "2 shift, ISR-Mean removes fewer than there are environments" in shown
+
+
 def test_what_is_said_where_nothing_shifts(well, tmp_path):
     rng, lines = np.random.default_rng(0), ["dose,noise,ill,site"]
     for i in range(300):

@@ -241,7 +241,9 @@ def test_rank_of_population_means_is_exact(plant, K, E):
         assert test.rank == min(d_s, K * (E - 1))
         assert test.limit == min(d_c + d_s, K * (E - 1))
         assert test.limited == (d_s >= K * (E - 1))
-        assert mean_subspace(moments).rank == test.rank
+        assert multiclass_subspace(moments).rank == test.rank
+        assert mean_subspace(moments).rank == min(test.rank, E - 1)  # what classes can share
+        assert mean_subspace(moments).tested == test.rank
 
 
 @pytest.mark.parametrize("E", [2, 3, 6])

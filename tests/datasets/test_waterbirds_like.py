@@ -34,7 +34,7 @@ def test_groups_are_those_of_waterbirds():
 
 def test_means_move_inside_the_spurious_subspace_alone(splits):
     truth = splits.train.truth
-    found = mean_subspace(truth.moments)
+    found = mean_subspace(truth.moments, shared=False)  # classes move along different directions
     assert found.rank == truth.mean_rank == 2
     assert principal_angles(found.basis, truth.spurious_basis).max() < 1e-7
     gap = truth.moments.mean[1] - truth.moments.mean[0]

@@ -981,3 +981,34 @@ def test_components_by_default(n, d, expected):
     sample = Sample(X, Cells.of(np.arange(n) % 2, np.zeros(n)))
     components = Fitter(sample, [Settings()]).components
     assert (None if components is None else components.shape[1]) == expected
+
+
+class TestSharedShifts:
+    """Two environments whose shift differs between classes: they can share one direction only."""
+
+    @pytest.fixture
+    def data(self):
+        rng = np.random.default_rng(0)
+        y, e = np.arange(2000) // 2 % 2, np.arange(2000) % 2
+        X = rng.standard_normal((2000, 4))
+        X[:, 0] += 2.0 * y
+        X[:, 1] += 3.0 * e  # in both classes
+        X[:, 2] += 1.0 * e * y  # in one of them
+        return X, y, e
+
+    def test_mean_removes_what_classes_can_share(self, data):
+        clf = ISRClassifier().fit(*data)
+        assert (clf.n_spurious_, clf.rank_test_.rank) == (1, 2)
+        assert np.abs(clf.spurious_basis_[1, 0]) > 0.9
+
+    def test_multiclass_removes_all_that_shifts(self, data):
+        clf = ISRClassifier("multiclass").fit(*data)
+        assert (clf.n_spurious_, clf.rank_test_.rank) == (2, 2)
+
+    def test_a_given_number_is_removed(self, data):
+        assert ISRClassifier(n_spurious=2).fit(*data).n_spurious_ == 2
+
+    def test_a_missing_cell_leaves_one_direction_to_compare(self, data):
+        X, y, e = (part[(data[1] == 1) | (data[2] == 0)] for part in data)
+        clf = ISRClassifier().fit(X, y, e)
+        assert clf.n_spurious_ == clf.rank_test_.rank == 1

@@ -55,7 +55,7 @@ SETTINGS = tables.options(
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
     option("--variant", type=Choice(["pooled", "paper", "authors"]), help="[default: pooled]"),
     option("--head", type=HEADS, help="[default: logistic; ridge for a regression]"),
-    option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 1]"),
+    option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 0.1]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
     option("--weights", type=WEIGHTS, help="How the head treats groups. [default: within]"),
 )
@@ -324,8 +324,13 @@ def _paragraphs(
     if not n_found and test is not None and test.rank:
         effect = "does not clearly help" if hasattr(estimator, "compared_") else "costs accuracy"
         n_found, done = test.rank, f"kept: removing them {effect} in new environments"
-    found = f"{n_found} of {estimator.n_features_in_} directions shift between environments"
+    shifting = n_found if test is None else max(n_found, test.rank)
+    found = f"{shifting} of {estimator.n_features_in_} directions shift between environments"
     lines: list[RenderableType] = [f"{found} ({origin}) and were {done}."]
+    if n_found < shifting:
+        most = "one that shifts most was" if n_found == 1 else f"{n_found} that shift most were"
+        limit = "ISR-Mean removes fewer than there are environments"
+        lines = [f"{found} ({origin}); the {most} {done}: {limit}."]
     if not n_found:
         nothing = "Nothing was removed" if test is None else "Nothing shifts, nothing was removed"
         lines = [f"{nothing} ({origin})."]

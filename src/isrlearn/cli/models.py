@@ -115,6 +115,8 @@ def inspect(model: Path) -> Result:
         removed += f" (tested at level {test['level']:g}; last p-values {p_values})"
         if test["rank"] and not record["n_spurious"]:
             removed += f"; {test['rank']} shift, and were kept"
+        elif test["rank"] > record["n_spurious"]:
+            removed += f"; {test['rank']} shift, ISR-Mean removes fewer than there are environments"
     names = record["feature_names"] or ["not named"]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     facts = {

@@ -42,6 +42,11 @@ class Subspace:
         """Number of spurious dimensions."""
         return self.basis.shape[1]
 
+    @property
+    def tested(self) -> int:
+        """Number of dimensions that a test found to shift, removed or not."""
+        return self.rank if self.rank_test is None else self.rank_test.rank
+
     def lift(self, components: NDArray) -> Subspace:
         """The same subspace in the features x, if this one is in ``x @ components`` (a PCA)."""
         return replace(self, basis=components @ self.basis, dual=components @ self.dual)
@@ -121,6 +126,7 @@ def mean_subspace(
     classes: ArrayLike | None = None,
     variant: Variant = "pooled",
     level: float = 0.01,
+    shared: bool = True,
 ) -> Subspace:
     r"""Span of the differences of the cell means between environments (ISR-Mean, Algorithm 1).
 
@@ -140,13 +146,17 @@ def mean_subspace(
     moments : Moments
     n_spurious : int, "auto" or RankTest, default="auto"
         Dimensions to find, at most as many as the means can span (E−1 per class); "auto" tests
-        for them (`mean_rank`) and needs a scatter; a test computed elsewhere is used.
+        for them (`mean_rank`) and needs a scatter; a test computed elsewhere is used. Of what a
+        test finds, the E−1 dimensions that shift most are taken, unless `shared` is false.
     classes : array-like of int, optional
         Positions of the classes to use. Default: all ("pooled"), the last one that was seen in
         two environments ("paper").
     variant : {"pooled", "paper", "authors"}, default="pooled"
     level : float, default=0.01
         Level of the rank test.
+    shared : bool, default=True
+        Whether classes shift along the same directions, as ISR-Mean assumes: E environments then
+        show at most E−1 of them, and what else a test finds is specific to a class.
 
     Examples
     --------
@@ -176,6 +186,9 @@ def mean_subspace(
         n_spurious = mean_rank(moments, picked, level=level, axes=axes)
     test = n_spurious if isinstance(n_spurious, RankTest) else None
     rank = n_spurious.rank if isinstance(n_spurious, RankTest) else int(n_spurious)
+    if test is not None and shared:
+        n_seen = int(np.count_nonzero(moments.count.any(axis=0)))
+        rank = min(rank, max(n_seen - 1, 0))
     limit = min(independent_shifts(moments.count, picked), np.count_nonzero(s > s[:1] * NEGLIGIBLE))
     return oblique(Vt[: rank if fill else min(rank, limit)].T, coordinates, s**2, test)
 
@@ -193,9 +206,9 @@ def multiclass_subspace(
     the leading left singular vectors of the stack. Every direction has the same weight there,
     noise included once E−1 exceeds the true rank. ``variant="authors"`` stacks min(E−1,
     `n_spurious`) of each class, as the authors' code. ``variant="pooled"`` weights each by the
-    size of its shift: it is `mean_subspace` over all the classes.
+    size of its shift: it is `mean_subspace` over all the classes, whose shifts need not be shared.
 
-    Parameters are those of `mean_subspace`, without `classes`.
+    Parameters are those of `mean_subspace`, without `classes` and `shared`.
 
     Examples
     --------
@@ -208,7 +221,7 @@ def multiclass_subspace(
     [1.0, 1.0, 0.0]
     """
     if variant == "pooled":
-        return mean_subspace(moments, n_spurious, level=level)
+        return mean_subspace(moments, n_spurious, level=level, shared=False)
     rank, test = tested(n_spurious, lambda: mean_rank(moments, level=level))
     rank = min(rank, independent_shifts(moments.count))
     each = rank if variant == "authors" else None

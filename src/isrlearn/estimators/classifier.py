@@ -26,8 +26,10 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     ----------
     method : {"mean", "cov", "multiclass", "joint"}, default="mean"
         What is compared between environments: the means of a class (ISR-Mean), its covariances
-        (ISR-Cov), the means of all classes (ISR-Multiclass; the same as "mean" in the pooled
-        variant), or means and covariances together (ours, "joint").
+        (ISR-Cov), the means of all classes (ISR-Multiclass), or means and covariances together
+        (ours, "joint"). In the pooled variant "mean" and "multiclass" both compare all classes;
+        of the dimensions that a test finds, "mean" removes at most E−1, which is what shifts of E
+        environments can span that classes share, and "multiclass" removes all.
     n_spurious : int, "auto" or "permutation", default="auto"
         Number of spurious dimensions. "auto" tests for it; "permutation" compares the same
         statistic with its values after the environments were permuted inside each class, which
@@ -89,11 +91,12 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     spurious_basis_ : ndarray of shape (n_features, n_spurious)
         Orthonormal basis of the spurious subspace.
     n_spurious_ : int
-        Number of spurious dimensions.
+        Number of dimensions that are removed.
     spectrum_ : ndarray
         Strength of the directions, strongest first.
     rank_test_ : RankTest or None
-        How `n_spurious_` was decided, unless it was given.
+        How `n_spurious_` was decided, unless it was given; its `rank` is the number of dimensions
+        that shift, removed or not.
     held_out_ : dict or None
         Accuracy in each environment of classifiers fitted on the others, with "nothing" removed
         and with the "removal", from moments: classes weigh alike, and features are taken for

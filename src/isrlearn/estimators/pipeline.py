@@ -252,7 +252,7 @@ class Fitter:
         if enough and not (self.clip or isinstance(s.head, tuple | None)):
             held_out = held_out or self.held_out(s)
         if held_out and "removal" in held_out and is_harmful(held_out):
-            warn_of_harm(held_out, found.rank)
+            warn_of_harm(held_out, found.tested)
             found = replace(found, basis=found.basis[:, :0], dual=found.dual[:, :0])
             s = replace(s, weights="class" if s.weights == "auto" else s.weights)
         subspace = found if P is None else found.lift(P)
@@ -272,16 +272,17 @@ class Fitter:
         return Fitted(self.moments, subspace, eraser, P, coef, intercept, s.compare, held_out)
 
     def held_out(self, s: Settings) -> dict[str, NDArray] | None:
-        """Accuracy in environments left out, without and with the removal that was tested for.
+        """Accuracy in environments left out, without and with the removal of all that was found.
 
-        None where the scatter of every cell is not there, or where the number of directions was
-        given: then they are removed.
+        All directions that the test found, removed or not: harm shows most clearly there. None
+        where the scatter of every cell is not there, or where the number of directions was given:
+        then they are removed.
         """
         moments, method, tested = self.features, METHODS[s.method], isinstance(s.n_spurious, str)
         removes = tested and method.uses_classes and s.variant == "pooled" and s.scale < 1
         if not removes or moments.n_features >= _WIDE:
             return None
-        rank = self._subspace(s).rank
+        rank = self._subspace(s).tested
         if moments.scatter is None or moments.pooled or not rank:
             return None
         return held_out_accuracy(moments, method, rank, penalty=s.penalty, scale=s.scale)

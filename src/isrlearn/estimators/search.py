@@ -188,7 +188,7 @@ class Search(check.SparseInput, BaseEstimator):
         found = fitter.held_out(settings) if fitter else None
         if fitter is None or found is None or not is_harmful(found):
             return points
-        warn_of_harm(found, fitter.fit(settings).subspace.rank)
+        warn_of_harm(found, fitter.fit(settings).subspace.tested)
         return idle
 
     def _most(self, sample: Sample, method: str) -> int:
