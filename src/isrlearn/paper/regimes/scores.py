@@ -63,7 +63,7 @@ METHODS: Mapping[str, Method] = {
     "SPLINCE": Method(projections.SPLINCEClassifier(), _WEIGHED),
     "anchor": Method(rivals.AnchorClassifier(), {**_C, "gamma": [2.0, 10.0, 100.0]}, infers=True),
     "DARE": Method(projections.DAREClassifier(), _C, infers=True),
-    "ISRClassifier(), told": Method(ISRClassifier(), told=True),
+    "ISRClassifier() told": Method(ISRClassifier(), told=True),
     "CorrelationRemover": Method(
         rivals.EnvironmentMeansClassifier(), _WEIGHED, infers=True, told=True
     ),
