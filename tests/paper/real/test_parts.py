@@ -257,3 +257,26 @@ def test_a_smaller_rmse_is_better_by_a_positive_number():
         for m, v in (("original", 0.3), ("isr-regression", 0.25))
     ]
     assert cell_scores(cells, "original")[1].change == pytest.approx(0.05)
+
+
+def test_images_are_read_in_the_order_of_their_paths(tmp_path):
+    pytest.importorskip("torch")
+    image = pytest.importorskip("PIL.Image")
+    from isrlearn.paper.real.networks import read_images
+
+    paths = [str(tmp_path / f"{i}.png") for i in range(40)]
+    for i, path in enumerate(paths):
+        image.fromarray(np.full((6 + i % 3, 9, 3), 6 * i, np.uint8)).save(path)
+    pixels = read_images(np.array(paths), 4, normal=((0.0,) * 3, (1.0,) * 3)) * 255
+    assert pixels.shape == (40, 3, 4, 4)
+    assert np.abs(pixels.mean(dim=(1, 2, 3)).numpy() - 6 * np.arange(40)).max() < 1e-3
+
+
+def test_networks_are_trained_where_torch_has_an_accelerator(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from isrlearn.paper.real.features import accelerator
+
+    assert accelerator() == (torch.accelerator.current_accelerator(True) or torch.device("cpu"))
+    gpu = torch.device("cuda", 0)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: gpu)
+    assert accelerator() == gpu

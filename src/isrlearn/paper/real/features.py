@@ -125,14 +125,22 @@ def trained_features(
             objective=objective,
             validation=loader(splits.validation) if validate else None,
             task="regression" if regression else "classification",
+            device=accelerator(),
             random_state=seed,
             **settings,
         )
         found = [extract_features(result.model, loader(part), layer).X for part in parts]
-    last = result.model.get_submodule(layer)
+    last = result.model.get_submodule(layer).cpu()
     head = last.weight.detach().numpy(), last.bias.detach().numpy()
     named = (replace(part, X=X, truth=None) for part, X in zip(parts, found, strict=True))
     return TrainedFeatures(Splits(*named), head)
+
+
+def accelerator() -> Any:
+    """The GPU that torch finds, or the processor."""
+    import torch
+
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
 
 
 @contextmanager

