@@ -128,6 +128,20 @@ def in_regime(regime: str, *methods: str) -> Numbers:
     return [mean(found[method] for found in scores) for method in methods]
 
 
+@cache
+def against_balanced() -> dict[str, Numbers]:
+    """Points of the worst group by `ISRClassifier()` over class-balanced, with standard error."""
+    path, points = "regimes-defaults/results.csv", {}
+    for data in {row["dataset"] for row in read(path)}:
+        ours, balanced = (
+            values(path, "score", dataset=data, method=method)
+            for method in ("ISRClassifier()", "class-balanced")
+        )
+        gains = [100 * (a - b) for a, b in zip(ours, balanced, strict=True)]
+        points[data] = [mean(gains), stdev(gains) / len(gains) ** 0.5]
+    return points
+
+
 def excess(dataset: str, method: str, E: int, column: str = "excess_mean") -> float:
     """Error over the oracle's in the linear unit tests."""
     return cell("linear-unit-tests", dataset, method, E, column)

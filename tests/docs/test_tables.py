@@ -189,8 +189,8 @@ def partial_labels(name):
     return Read(LabelsPlan(**kept["plan"]), [], []).tables()
 
 
-def regimes():
-    return RegimesResult(RegimesPlan(), read_scores(RESULTS / "regimes/results.csv")).tables()
+def regimes(name):
+    return RegimesResult(RegimesPlan(), read_scores(RESULTS / name / "results.csv")).tables()
 
 
 MADE = {
@@ -201,7 +201,7 @@ MADE = {
     "new-sites": lambda: counts("new-sites", "new_sites"),
     **{name: partial(partial_labels, name) for name in FOLDERS if name.startswith("partial-")},
     "rank": lambda: counts("rank", "rank_accuracy"),
-    "regimes": regimes,
+    **{name: partial(regimes, name) for name in ("regimes", "regimes-defaults")},
     "regression-unseen": lambda: counts("regression-unseen", "regression"),
     "scan": lambda: counts("scan", "scan"),
     "search-speed": lambda: by_script("search-speed", "search_speed"),

@@ -179,3 +179,5 @@ def test_the_command_resumes(tmp_path, capsys):
     assert (tmp_path / "results.csv").read_bytes() == recorded
     assert len(read_scores(tmp_path / "results.csv")) == 2
     assert "best or near" in capsys.readouterr().out
+    what = '--datasets "digits-on-paper" --regimes "5 rows" --methods "ISRClassifier(),plain"'
+    assert f"Made by `isr bench regimes --seeds 1 {what}`." in (tmp_path / "table.md").read_text()

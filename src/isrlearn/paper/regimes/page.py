@@ -190,14 +190,20 @@ def write_regimes(
     result: RegimesResult, out: Path | str, *, figures: bool = True, command: str = ""
 ) -> list[Path]:
     """Paths of the files written: table.md, figure.png, figure.svg."""
-    counts = [cell.n_seeds for cell in result.cells] or [0]
-    n_seeds, shown = max(counts), " to ".join(map(str, sorted({min(counts), max(counts)})))
-    measured, *others = notes("regimes")
-    paragraphs = [measured.format(n=shown), *others]
+    cells = result.cells
+    counts = [cell.n_seeds for cell in cells] or [0]
+    shown = " to ".join(map(str, sorted({min(counts), max(counts)})))
+    measured, setting, reasons = notes("regimes")
+    paragraphs = [measured.format(n=shown), setting]
+    if _ONE_CALL in _present(cells, "method"):
+        paragraphs.append(reasons)
     if figures:
         paragraphs.append("![Points behind the best method in every regime](figure.svg)")
-    # The page shows all that is recorded, not only what this command computed.
-    command = f"isr bench regimes --seeds {n_seeds}" if command else ""
+    if command:  # the page shows all that is recorded, not only what this command computed
+        command = f"isr bench regimes --seeds {max(counts)}"
+        for known, name in ((DATASETS, "dataset"), (REGIMES, "regime"), (METHODS, "method")):
+            found = _present(cells, name)
+            command += f' --{name}s "{",".join(found)}"' if len(found) < len(known) else ""
     text = markdown("Regimes", paragraphs, result.tables(), command=command)
     contents: dict[str, str | bytes] = {"table.md": text}
-    return write_files(out, contents | (_figure(result.cells) if figures else {}))
+    return write_files(out, contents | (_figure(cells) if figures else {}))
