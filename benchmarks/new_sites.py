@@ -197,7 +197,7 @@ MODELS: dict[str, Any] = {
     "group-balanced": lambda: ISRClassifierCV(weights="group", **NOTHING),
     "`ISRClassifier`": lambda: ISRClassifier(),
     "all found removed": lambda: ISRClassifierCV(
-        n_spurious="auto", scale=0.0, weights="class", **RULE
+        "multiclass", n_spurious="auto", scale=0.0, weights="class", **RULE
     ),
     "`ISRClassifierCV`": lambda: ISRClassifierCV(weights="class", **RULE),
     "harmonised": lambda: Harmonised(),
