@@ -25,6 +25,9 @@ RandomState = int | np.random.RandomState | None
 
 #: Number of samples from which gradient descent runs in single precision.
 _MANY = 5_000
+#: Bytes allocated and freed once before many steps. The C library then keeps the memory that a step
+#: frees for the next one: 20 trials of IGA with seven environments take half the time.
+_FREED_ONCE = 31 << 20
 #: Largest entry of the gradient at which an intermediate objective is left for the next one.
 _ROUGHLY = 1e-4
 #: Number of weights up to which Newton steps, with a finite-difference Hessian, follow L-BFGS.
@@ -92,6 +95,7 @@ def adam(
     n_steps: int,
 ) -> NDArray:
     """Weights after full-batch Adam (0.9, 0.999) with an L2 penalty on all, intercept included."""
+    np.empty(_FREED_ONCE, np.uint8)
     W = start.copy()
     first, second = np.zeros_like(W), np.zeros_like(W)
     for t in range(1, n_steps + 1):
