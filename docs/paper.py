@@ -375,8 +375,8 @@ def rows() -> list[tuple[str, ...]]:
             "`isr bench rcfmnist --network resnet18 --precision bfloat16 --seeds 1`",
             "1",
             "the paper's network, with random instead of pretrained weights, convolutions in "
-            "bfloat16; a quarter of the images, ten epochs: `--full` takes about three hours of one "
-            "core per network in float32",
+            "bfloat16; a quarter of the images, ten epochs: `--full` takes about three hours of "
+            "one core per network in float32",
             real("rcfmnist-resnet18", "rcfmnist", "worst_group_rmse", *REGRESSION),
         ),
         (
