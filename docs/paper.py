@@ -373,8 +373,8 @@ def rows() -> list[tuple[str, ...]]:
             "`isr bench rcfmnist --network resnet18 --precision bfloat16 --seeds 1`",
             "1",
             "the paper's network, with random instead of pretrained weights, convolutions in "
-            "bfloat16; a quarter of the images, ten epochs: `--full`, with twelve times as many steps, "
-            "was not run",
+            "bfloat16; a quarter of the images and ten epochs: `--full`, with twelve times as many "
+            "steps, was not run",
             real("rcfmnist-resnet18", "rcfmnist", "worst_group_rmse", *REGRESSION),
         ),
         (
