@@ -191,7 +191,7 @@ def test_features_of_networks_are_made_once(tmp_path, monkeypatch):
     splits = load_digits_on_paper(random_state=0)
     made = []
 
-    def features(trained_with, seed, options):
+    def features(trained_with, seed, options, checkpoint):
         made.append((trained_with, seed, options["n_samples"]))
         return TrainedFeatures(splits, None)
 

@@ -11,9 +11,9 @@ import pytest
 from isrlearn.datasets import EnvironmentData, Splits, make_waterbirds_like
 from isrlearn.metrics import group_report, worst_group_accuracy
 from isrlearn.paper.real import REAL
-from isrlearn.paper.real.features import TrainedFeatures, cached_features
+from isrlearn.paper.real.features import TrainedFeatures, cached_features, trained_features
 from isrlearn.paper.real.methods import METHODS, Rule, balanced, comparable
-from isrlearn.paper.real.networks import batch_normalised, resnet18
+from isrlearn.paper.real.networks import batch_normalised, perceptron, resnet18
 from isrlearn.paper.real.tables import SCORES, cell_scores, paper_score, score_tables
 from isrlearn.paper.records import CellKey, Record
 
@@ -207,8 +207,8 @@ def test_networks_learn_in_either_precision(build, width, precision):
 def test_features_are_made_once_and_come_back(tmp_path):
     made = []
 
-    def make():
-        made.append(1)
+    def make(checkpoint):
+        made.append(checkpoint.write_text("unfinished"))
         return features()
 
     for options in ({"epochs": 1}, {"epochs": 1}, {"epochs": 2}):
@@ -217,6 +217,37 @@ def test_features_are_made_once_and_come_back(tmp_path):
     np.testing.assert_allclose(found.head[0], features().head[0])
     np.testing.assert_allclose(found.splits.test.X, features().splits.test.X, atol=1e-6)
     np.testing.assert_array_equal(found.splits.train.y, features().splits.train.y)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".npz"}  # no checkpoint remains
+
+
+def test_an_interrupted_training_of_a_network_resumes(tmp_path):
+    torch = pytest.importorskip("torch")
+    splits, paths, reads = features().splits, [], []
+    network = perceptron(splits.train.X.shape[1], 0)
+    network.fc = torch.nn.Linear(30, len(np.unique(splits.train.y)))
+
+    def read(X):
+        reads.append(len(X))
+        return torch.from_numpy(X.astype(np.float32))
+
+    def make(checkpoint, epochs=3):
+        how = {"seed": 0, "batch_size": 500, "read": read, "checkpoint": checkpoint}
+        return trained_features(splits, network, "erm", {"epochs": epochs}, **how)
+
+    def broken_off(checkpoint):
+        make(checkpoint, epochs=2)
+        paths.append(checkpoint)
+        raise KeyboardInterrupt
+
+    straight = make(None)
+    n_straight = len(reads)
+    with pytest.raises(KeyboardInterrupt):
+        cached_features(broken_off, tmp_path, "erm-0", {})
+    reads.clear()
+    found = cached_features(make, tmp_path, "erm-0", {})
+    assert len(reads) < n_straight
+    np.testing.assert_array_equal(found.head[0], straight.head[0])
+    assert not paths[0].exists()
 
 
 def record(method: str, trained_with: str, seed: int, score: str, value: float) -> Record:

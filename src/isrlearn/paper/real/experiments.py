@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from isrlearn.datasets import Splits
@@ -48,7 +49,7 @@ _SOURCES: Mapping[str, tuple[Callable[[Any], Splits], str, dict[str, Any]]] = {
 
 
 def _on_folder(
-    name: str, trained_with: str, seed: int, options: Mapping[str, Any]
+    name: str, trained_with: str, seed: int, options: Mapping[str, Any], checkpoint: Path
 ) -> TrainedFeatures:
     """Features of an experiment: from the file, or of a network trained on the folder."""
     if options["features"] is not None:
@@ -64,10 +65,13 @@ def _on_folder(
     settings = {**published, "epochs": options["epochs"]}
     settings |= {} if options["lr"] is None else {"lr": options["lr"]}
     how = {"seed": seed, "batch_size": options["batch_size"], "read": read, "layer": layer}
+    how["checkpoint"] = checkpoint
     return trained_features(splits, model, trained_with, settings, **how)
 
 
-def _clip(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
+def _clip(
+    trained_with: str, seed: int, options: Mapping[str, Any], _checkpoint: Path
+) -> TrainedFeatures:
     """Features of an encoder on Waterbirds."""
     if options["features"] is not None:
         return TrainedFeatures(load_features(options["features"]), None)
@@ -126,7 +130,9 @@ _MC_CMNIST_OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _mc_cmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
+def _mc_cmnist(
+    trained_with: str, seed: int, options: Mapping[str, Any], checkpoint: Path
+) -> TrainedFeatures:
     """Features of a network that predicts digits."""
     splits = load_mc_cmnist(n_samples=options["n_samples"], random_state=seed)
     splits, objective = as_oracle(splits, trained_with)
@@ -139,6 +145,7 @@ def _mc_cmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> Trai
         model = convolutional(10, seed, options["precision"])
         settings |= {"optimizer": "adam", "decay_every": max(1, round(0.6 * epochs))}
     how: dict[str, Any] = {"seed": seed, "batch_size": options["batch_size"], "validate": False}
+    how["checkpoint"] = checkpoint
     return trained_features(splits, model, objective, settings, **how)
 
 
@@ -174,13 +181,15 @@ _RCFMNIST_OBJECTIVES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _rcfmnist(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
+def _rcfmnist(
+    trained_with: str, seed: int, options: Mapping[str, Any], checkpoint: Path
+) -> TrainedFeatures:
     """Features of a network that predicts angles."""
     sizes = {name: options[name] for name in ("n_train", "n_validation", "n_test")}
     splits, objective = as_oracle(load_rcfmnist(**sizes, random_state=seed), trained_with)
     settings = {name: options[name] for name in ("epochs", "lr")}
     settings |= {"optimizer": "adam", "select": "average", **_RCFMNIST_OBJECTIVES[objective]}
-    how: dict[str, Any] = {"seed": seed, "regression": True}
+    how: dict[str, Any] = {"seed": seed, "regression": True, "checkpoint": checkpoint}
     how["batch_size"] = 128 if objective == "irm" else 64
     build = resnet18 if options["network"] == "resnet18" else convolutional
     return trained_features(
@@ -214,8 +223,10 @@ RCFMNIST = Experiment(
 )
 
 
-def _law_school(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
-    """Features of a perceptron that predicts grades."""
+def _law_school(
+    trained_with: str, seed: int, options: Mapping[str, Any], _checkpoint: Path
+) -> TrainedFeatures:
+    """Features of a perceptron that predicts grades, too quick to keep checkpoints."""
     splits = load_law_school(strength=options["strength"], random_state=seed)
     splits, objective = as_oracle(splits, trained_with)
     mean, spread = splits.train.X.mean(axis=0), splits.train.X.std(axis=0)
@@ -252,7 +263,9 @@ LAW_SCHOOL = Experiment(
 )
 
 
-def _pretrained(trained_with: str, seed: int, options: Mapping[str, Any]) -> TrainedFeatures:
+def _pretrained(
+    trained_with: str, seed: int, options: Mapping[str, Any], _checkpoint: Path
+) -> TrainedFeatures:
     """Features of an encoder; the options are the sizes of the splits."""
     splits = load_fashion_on_photos(**options, random_state=seed)
     return TrainedFeatures(mapped(splits, efficientnet_lite0()), None)

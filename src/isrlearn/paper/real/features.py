@@ -45,13 +45,19 @@ def as_oracle(splits: Splits, trained_with: str) -> tuple[Splits, str]:
 
 
 def cached_features(
-    make: Callable[[], TrainedFeatures], folder: Path, name: str, options: Mapping[str, Any]
+    make: Callable[[Path], TrainedFeatures], folder: Path, name: str, options: Mapping[str, Any]
 ) -> TrainedFeatures:
-    """Features from the file of this name and these options, or from `make`, then written to it."""
+    """Features from the file of this name and these options, or from `make`, then written to it.
+
+    `make` gets the path of a checkpoint, from which an interrupted training resumes.
+    """
     text = json.dumps(dict(options), sort_keys=True, default=str)
     path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.npz"
     if not path.exists():
-        write_files(folder, {path.name: _packed(make())})
+        folder.mkdir(parents=True, exist_ok=True)
+        checkpoint = path.with_suffix(".run")
+        write_files(folder, {path.name: _packed(make(checkpoint))})
+        checkpoint.unlink(missing_ok=True)
     splits = load_features(path)
     with np.load(path, allow_pickle=False) as archive:
         head = (archive["coef"], archive["intercept"]) if "coef" in archive.files else None
@@ -103,6 +109,7 @@ def trained_features(
     read: Reader | None = None,
     layer: str = "fc",
     validate: bool = True,
+    checkpoint: Path | None = None,
 ) -> TrainedFeatures:
     """Features and head of a network trained on the training split with further settings."""
     import torch
@@ -127,6 +134,7 @@ def trained_features(
             task="regression" if regression else "classification",
             device=accelerator(),
             random_state=seed,
+            checkpoint=checkpoint,
             **settings,
         )
         found = [extract_features(result.model, loader(part), layer).X for part in parts]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from isrlearn.datasets import EnvironmentData, Splits
@@ -39,8 +40,8 @@ class Experiment:
     trained_with: Mapping[str, str]  # rows: name of the objective, label in the paper
     methods: tuple[str, ...]  # columns: names in METHODS; the others are compared with the first
     main: tuple[str, ...]  # the methods that are also in the paper
-    #: From objective, seed and options to features.
-    features: Callable[[str, int, Mapping[str, Any]], TrainedFeatures]
+    #: From objective, seed, options and the path of a checkpoint to features.
+    features: Callable[[str, int, Mapping[str, Any], Path], TrainedFeatures]
     options: Mapping[str, Any]  # everything that determines a run, with defaults
     full: Mapping[str, Any] = field(default_factory=dict)  # changes for the paper's sizes
     n_seeds: int
