@@ -317,6 +317,38 @@ def test_weights_reach_the_head_and_not_the_subspace(binary, parameters, weight)
     np.testing.assert_allclose(both.coef_, repeated.coef_, atol=1e-7)
 
 
+@pytest.mark.parametrize("method", ["mean", "cov", "joint"])
+def test_tests_count_a_row_of_weight_two_twice(binary, method):
+    X, y, e = binary
+    weight = np.arange(len(y)) % 3
+    rows = np.repeat(np.arange(len(y)), weight)
+    repeated = ISRClassifier(method)
+    with pytest.warns(UserWarning, match="rows repeat another one"):
+        repeated.fit(X[rows], y[rows], e[rows])
+    weighted = ISRClassifier(method).fit(X, y, e, sample_weight=weight)
+    p_values = repeated.rank_test_.p_values
+    np.testing.assert_allclose(weighted.rank_test_.p_values, p_values, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "clustered"),
+    [({}, False), ({"weights": "subsample"}, False), ({"n_spurious": "permutation"}, False),
+     ({"method": "joint"}, False), ({}, True), ({"method": "joint"}, True)],
+)  # fmt: skip
+def test_rows_of_weight_zero_are_not_there(binary, parameters, clustered):
+    X, y, e = binary
+    kept = (e != "south") & (np.arange(len(y)) % 5 > 0)
+    clusters = np.arange(len(y)) // 2 if clustered else None
+    rest = {"clusters": None if clusters is None else clusters[kept]}
+    expected = ISRClassifier(**parameters).fit(X[kept], y[kept], e[kept], **rest)
+    X = np.where(kept[:, None], X, 100.0 * X)
+    clf = ISRClassifier(**parameters)
+    clf.fit(X, y, e, sample_weight=kept.astype(float), clusters=clusters)
+    assert clf.n_spurious_ == expected.n_spurious_
+    np.testing.assert_allclose(clf.coef_, expected.coef_, atol=1e-8)
+    np.testing.assert_allclose(clf.intercept_, expected.intercept_, atol=1e-8)
+
+
 @pytest.mark.parametrize("parameters", [{"weights": "group"}, {"weights": "class"}])
 def test_weights_reach_the_closed_form_head(ternary, parameters):
     X, y, e = ternary

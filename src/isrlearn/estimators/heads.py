@@ -93,13 +93,14 @@ class Sample:
 
         Means of clusters vary less than rows; only rows have the covariances of the rows.
         """
-        known = np.random.default_rng(0).permutation(np.flatnonzero(self.cells.e >= 0))
+        weight = np.ones(len(self.cells.e)) if self.weight is None else self.weight
+        known = np.random.default_rng(0).permutation(np.flatnonzero((self.cells.e >= 0) * weight))
         cells, X = self.cells.rows(known), self.X[known]
         key = np.column_stack([np.asarray(cells.cluster), cells.k, cells.e])
         _, first, own = np.unique(key, axis=0, return_index=True, return_inverse=True)
         X, target = X[:] if isinstance(X, Rows) else X, self.target
         if average:
-            members = sparse.csr_array((np.ones(len(X)), (own.ravel(), np.arange(len(X)))))
+            members = sparse.csr_array((weight[known], (own.ravel(), np.arange(len(X)))))
             X = members @ X.astype(np.float64) / members.sum(axis=1)[:, None]
             target = None if target is None else members @ target[known] / members.sum(axis=1)
         else:
@@ -110,11 +111,11 @@ class Sample:
         """Rows with a known environment, at most 20,000 evenly spread; None if not in memory."""
         if not isinstance(self.X, np.ndarray | SparseRows):
             return None
-        used = np.flatnonzero(self.cells.e >= 0)
-        used = used[:: max(1, -(-len(used) // _MOST_ROWS))]
-        X = self.X[used]
-        dense = X[:] if isinstance(X, SparseRows) else X
-        return RowSample(dense, self.cells.k[used], self.cells.e[used])
+        # A row of weight 2 is there twice, and one of weight 0 or of unknown environment is not.
+        last = np.cumsum((self.cells.e >= 0) * (1.0 if self.weight is None else self.weight))
+        places = np.arange(0.0, last[-1], max(1.0, -(-last[-1] // _MOST_ROWS)))
+        used = np.searchsorted(last, places, side="right")
+        return RowSample(self.X[used][:], self.cells.k[used], self.cells.e[used])
 
     def moments(self, keep: str) -> Moments:
         """Moments of the rows, with "mean", "pooled" or "cell" scatters, the target appended."""
@@ -149,9 +150,9 @@ class Sample:
         Classes have equal weight even if one was seen in fewer environments. A class of which no
         environment is known is one group.
         """
-        k, e = self.cells.k, self.cells.e
-        known = np.bincount(k, e != MISSING)[k] > 0
-        used = np.flatnonzero((e != MISSING) | ~known)
+        k, e, weight = self.cells.k, self.cells.e, 1.0 if self.weight is None else self.weight
+        known = np.bincount(k, (e != MISSING) * weight)[k] > 0
+        used = np.flatnonzero(((e != MISSING) | ~known) * weight)
         codes = k[used] * (len(self.cells.environments) + 1) + e[used] + 1
         groups = np.unique(codes, return_inverse=True)[1]
         size = np.bincount(groups)
@@ -255,7 +256,7 @@ class Within:
             drawn = drawn_environments(sample.X[:], cells)
         K, E, e = len(cells.classes), len(cells.environments), cells.e if drawn is None else drawn
         codes = cells.k * (E + 1) + np.where(e == MISSING, E, e)
-        count = np.bincount(codes, minlength=K * (E + 1)).reshape(K, E + 1)
+        count = np.bincount(codes, sample.weight, K * (E + 1)).reshape(K, E + 1)
         seen, links = count > 0, (count >= _FEWEST_COMPARED).astype(int)
         used = seen.sum(axis=0) > 1
         if connected_components(links @ links.T, directed=False, return_labels=False) > 1:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.core.labels import Cells
 from isrlearn.core.laws import complement
 from isrlearn.core.methods import Method
 from isrlearn.core.rank import RankTest, first_accepted, independent_shifts, smallest_cell
@@ -43,6 +43,7 @@ def permutation_rank(
     --------
     >>> import numpy as np
     >>> from isrlearn.core import METHODS
+    >>> from isrlearn.core.labels import Cells
     >>> from isrlearn.estimators.heads import Sample
     >>> rng = np.random.default_rng(0)
     >>> X, e = rng.standard_t(3, size=(600, 4)), np.arange(600) % 2
@@ -56,29 +57,28 @@ def permutation_rank(
             "block by block"
         )
     n_permutations = max(n_permutations, int(np.ceil(1 / level - 1)))
-    known = np.flatnonzero(sample.cells.e >= 0)
-    X, k, e = sample.X[known].astype(np.float64), sample.cells.k[known], sample.cells.e[known]
-    names = sample.cells.classes, sample.cells.environments
-    moments = sum_cells(X, Cells(*names, k, e))
+    known = sample.rows(np.flatnonzero(sample.cells.e >= 0))
+    X, cells, weight = known.X.astype(np.float64), known.cells, known.weight
+    moments = sum_cells(X, cells, weight=weight)
     smallest = smallest_cell(moments) if method.second_order else np.inf
     factor = reliable_coordinates(moments, smallest_cell=smallest).factor
     shifts = method.shifts(equalised(moments, factor).map(factor))
-    X -= moments.mean[k, e] if not len(shifts.means) else moments.total[1]
+    X -= moments.mean[cells.k, cells.e] if not len(shifts.means) else moments.total[1]
     rng = np.random.default_rng(random_state)
-    members = [np.flatnonzero(k == c) for c in range(len(names[0]))]
+    members = [np.flatnonzero(cells.k == c) for c in range(len(cells.classes))]
 
     def statistic(rows: NDArray, e: NDArray) -> float:
         """The test's own p-value of "no shift at all"."""
-        p_values = method.rank(sum_cells(rows, Cells(*names, k, e)), level=0.0).p_values
-        return p_values[0] if p_values else 1.0
+        moments = sum_cells(rows, replace(cells, e=e), weight=weight)
+        return next(iter(method.rank(moments, level=0.0).p_values), 1.0)
 
     def p_value(r: int) -> float:
         rows = X @ factor @ complement(shifts.leading(r))
-        observed, smaller = statistic(rows, e), 0
+        observed, smaller = statistic(rows, cells.e), 0
         for done in range(1, n_permutations + 1):
-            permuted = e.copy()
+            permuted = cells.e.copy()
             for rows_of_class in members:
-                permuted[rows_of_class] = rng.permutation(e[rows_of_class])
+                permuted[rows_of_class] = rng.permutation(cells.e[rows_of_class])
             smaller += statistic(rows, permuted) <= observed
             # Besag and Clifford's rule: stop early only if the remaining permutations cannot
             # bring the p-value below the level.
