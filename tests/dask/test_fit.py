@@ -341,6 +341,19 @@ def test_numbers_of_pandas_are_numbers(data):
     np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
 
 
+def test_a_frame_of_small_parquet_files(data, scheduler, tmp_path):
+    X, y, e, _ = data
+    frame = pd.DataFrame(X).add_prefix("f").assign(y=y, e=e)
+    for i, (start, stop) in enumerate(pairwise(CUTS)):
+        frame.iloc[start:stop].to_parquet(tmp_path / f"{i}.parquet")
+    source = dd.read_parquet(tmp_path)
+    expected = ISRClassifier(weights="group").fit(frame.iloc[:, :D], y, environments=e)
+    found = isr_dask.fit(ISRClassifier(weights="group"), source, "y", environments="e")
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
+    labels = isr_dask.predict(found, source).compute()
+    np.testing.assert_array_equal(labels, expected.predict(frame.iloc[:, :D]))
+
+
 def test_sparse_chunks_are_refused(data):
     X, y, e, _ = data
     chunks = da.from_array(X, chunks=(300, -1)).map_blocks(sparse.csr_matrix, meta=np.empty((0, 0)))

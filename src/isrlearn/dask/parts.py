@@ -230,7 +230,7 @@ def _float(dtypes: Sequence[Any]) -> np.dtype:
     return np.dtype(np.float32 if all(t == np.float32 for t in dtypes) else np.float64)
 
 
-def _of_array(X: Any, roles: dict[str, Any], names: Any = None) -> tuple[DaskRows, Labels]:
+def _of_array(X: Any, roles: dict[str, Any]) -> tuple[DaskRows, Labels]:
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions, (rows, features); it has {X.ndim}")
     if np.isnan(X.shape[0]):
@@ -241,7 +241,7 @@ def _of_array(X: Any, roles: dict[str, Any], names: Any = None) -> tuple[DaskRow
     # Labels are small compared to the features, so they are kept in memory.
     labels = {r: np.asarray(v.compute() if hasattr(v, "compute") else v) for r, v in roles.items()}
     parts = X.rechunk({1: -1}).to_delayed().ravel().tolist()
-    return DaskRows(parts, X.chunks[0], X.shape, _float([X.dtype]), names), labels
+    return DaskRows(parts, X.chunks[0], X.shape, _float([X.dtype])), labels
 
 
 def _of_frame(frame: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRows, Labels]:
@@ -262,10 +262,12 @@ def _of_frame(frame: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRow
                 "the columns to use in features"
             )
         floats |= {} if isinstance(kind, np.dtype) else {name: np.float64}
-    pieces = computed(frame[named].to_delayed())
+    # Simplified only: optimised, the graph merges partitions, and other ones for other columns.
+    pieces = computed(frame[named].simplify().to_delayed(optimize_graph=False))
     labels = {r: np.concatenate([p[name].to_numpy() for p in pieces]) for r, name in roles.items()}
-    X = frame[wanted].astype(floats).to_dask_array(lengths=tuple(map(len, pieces)))
-    return _of_array(X, labels, tuple(map(str, wanted)))
+    X, lengths = frame[wanted].astype(floats).simplify(), tuple(map(len, pieces))
+    names, parts = tuple(map(str, wanted)), X.to_delayed(optimize_graph=False)
+    return DaskRows(parts, lengths, (sum(lengths), len(wanted)), _float([*X.dtypes]), names), labels
 
 
 def _of_files(
