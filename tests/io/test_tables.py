@@ -431,6 +431,15 @@ class TestIndexColumns:
         assert clf.score(table.X, y) < 0.7
 
 
+def test_splits_of_an_archive_are_not_told_apart(tmp_path):
+    path = tmp_path / "features.npz"
+    np.savez(path, X=np.eye(6, 4), y=[0, 1] * 3, place=[0, 0, 1] * 2, split=[0, 1, 2] * 2)
+    table = read_table(path, label="y", environment="place")
+    assert len(table) == 6
+    assert table.notes == ("the array 'split' is not used: rows of all splits were read",)
+    assert read_table(path, features=["f0"]).notes == ()
+
+
 class TestSuspects:
     def test_labels_and_environments_that_look_missing(self, tmp_path):
         lines = [

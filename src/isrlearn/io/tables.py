@@ -135,7 +135,7 @@ def read_table(
         as a copy, unless it is fitted already, and is then the table's ``preparation``. Without
         it, features must be complete columns of numbers.
     clusters : str, optional
-        As `label`, of what rows have in common.
+        As `label`: which rows belong together, such as those of a patient.
 
     Raises
     ------
@@ -194,6 +194,8 @@ def read_table(
         left_out = sorted({*source.index} - {*names, *roles.values()})
         notes = [f"{listed(left_out)} is an index and was left out"] if left_out else []
         notes += [] if stream else suspects(X, names, y, environments)
+        if "split" in source.columns and not source.mixed:
+            notes.append("the array 'split' is not used: rows of all splits were read")
     return Table(Path(path), X, names, source.named, y, environments, tuple(notes), prepare, groups)
 
 
