@@ -205,12 +205,9 @@ def test_choices_are_the_library_s():
 @pytest.mark.parametrize(
     ("scale", "text"),
     [
-        ("0", "1 of 4 directions shift between environments (as requested) and were removed."),
-        (
-            "0.25",
-            "1 of 4 directions shift between environments (as requested) and were scaled to 25%.",
-        ),
-        ("1", "(as requested) and were left unchanged."),
+        ("0", "1 of 4 directions was removed (as requested)."),
+        ("0.25", "1 of 4 directions was scaled to 25% (as requested)."),
+        ("1", "1 of 4 directions was left unchanged (as requested)."),
     ],
 )
 def test_what_became_of_the_directions(well, folder, tmp_path, scale, text):
@@ -245,7 +242,7 @@ def test_what_is_said_where_nothing_shifts(well, tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(lines))
     fit = ("fit", tmp_path / "t.csv", "--label", "ill", "--environment", "site", "--no-search")
     out = well(*fit, "--out", tmp_path / "m.isr")
-    assert out.startswith("Nothing shifts, nothing was removed (tested at level 0.01).")
+    assert out.startswith("Nothing shifts: nothing was removed (tested at level 0.01).")
     assert "column  predictions \n" in out
     asked = well(*fit, "--n-spurious", "0", "--out", tmp_path / "none.isr")
     assert asked.startswith("Nothing was removed (as requested).")

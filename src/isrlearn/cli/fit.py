@@ -70,7 +70,7 @@ SETTINGS = tables.options(
     metavar="COLUMNS",
     help="Columns to examine, separated by commas. [default: those of few values]",
 )
-@option("--level", type=float, default=0.01, help="Chance of finding one where none is.")
+@option("--level", type=float, default=0.01, help="Probability of a false alarm.")
 @tables.SEED
 @option("--out", type=PAGE, help="Also write a page.")
 def scan(table: Path, label: str, candidates: str | None, out: Path | None, **given: Any) -> Result:
@@ -86,9 +86,8 @@ def scan(table: Path, label: str, candidates: str | None, out: Path | None, **gi
     names = None if candidates is None else [name.strip() for name in candidates.split(",")]
     for name in [label, *(names or ())]:
         if name not in columns:
-            errors = isrlearn.io.errors
-            hint = errors.suggestion(name, columns)
-            raise ValueError(f"{table}: there is no column {errors.shown(name)}{hint}")
+            hint = isrlearn.io.errors.suggestion(name, columns)
+            raise ValueError(f"{table}: there is no column {isrlearn.io.errors.shown(name)}{hint}")
     if isrlearn.io.labels.looks_continuous(columns[label]):
         value = columns[label][0]
         raise ValueError(f"{table}: labels such as {value} look continuous, not like classes")
@@ -134,8 +133,8 @@ def diagnose(table: Path, task: str, level: float, seed: int, **given: Any) -> R
 @tables.PREPARATION
 @option("--task", type=Choice(["classification", "regression"]), default="classification")
 @SETTINGS
-@option("--validation", type=tables.FILE, help="Choose them by this table's worst group.")
-@option("--search/--no-search", default=None, help="Choose other settings by cross-validation.")
+@option("--validation", type=tables.FILE, help="Choose settings by this table's worst group.")
+@option("--search/--no-search", default=None, help="Choose settings by cross-validation.")
 @option("--fill-environments", is_flag=True, help="Predict unknown environments first.")
 @option("--engine", type=ENGINES, default="memory", help="dask reads the table in parts.")
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster, such as tcp://host:8786.")
@@ -323,16 +322,20 @@ def _paragraphs(
     done, n_found = fate(scale), estimator.n_spurious_
     if not n_found and test is not None and test.rank:
         effect = "does not clearly help" if hasattr(estimator, "compared_") else "costs accuracy"
-        n_found, done = test.rank, f"kept: removing them {effect} in new environments"
+        n_found, done = test.rank, f"kept: removal {effect} in new environments"
     shifting = n_found if test is None else max(n_found, test.rank)
-    found = f"{shifting} of {estimator.n_features_in_} directions shift between environments"
-    lines: list[RenderableType] = [f"{found} ({origin}) and were {done}."]
-    if n_found < shifting:
+    s, was = ("s", "was") if shifting == 1 else ("", "were")
+    of = f"{shifting} of {estimator.n_features_in_} directions"
+    found = f"{of} shift{s} between environments ({origin})"
+    lines: list[RenderableType] = [f"{found} and {was} {done}."]
+    if test is None:
+        lines = [f"{of} {was} {done} ({origin})."]
+    elif n_found < shifting:
         most = "one that shifts most was" if n_found == 1 else f"{n_found} that shift most were"
         limit = "ISR-Mean removes fewer than there are environments"
-        lines = [f"{found} ({origin}); the {most} {done}: {limit}."]
+        lines = [f"{found}; the {most} {done}: {limit}."]
     if not n_found:
-        nothing = "Nothing was removed" if test is None else "Nothing shifts, nothing was removed"
+        nothing = "Nothing was removed" if test is None else "Nothing shifts: nothing was removed"
         lines = [f"{nothing} ({origin})."]
     if search is not None:
         best = ", ".join(f"{k}={v}" for k, v in search.best_params_.items())

@@ -82,11 +82,10 @@ def columns(features: Callable[[Any], Any], *, required: bool) -> Callable[[Any]
     note = "" if required else " [default: of the model]"
     column = partial(click.option, metavar="COLUMN")
     environments = f"Column of environments, or a .npy file.{note}"
-    clusters = f"Column of what rows have in common, such as their patient.{note}"
     return options(
         column("--label", required=required, help=f"Column of labels, or a .npy file.{note}"),
         column("--environment", required=required, help=environments),
-        column("--clusters", help=clusters),
+        column("--clusters", help=f"Column of clusters, such as the patient of each row.{note}"),
         features,
         click.option("--labels", type=FILE, help="Table of labels and environments."),
     )
@@ -102,7 +101,7 @@ PREPARATION = options(
         type=click.Choice(["median", "mean"]),
         help="Replaces missing numbers. [default: median]",
     ),
-    click.option("--strict", is_flag=True, help="Refuse text and missing values, use the rest."),
+    click.option("--strict", is_flag=True, help="Refuse text and missing values; omit nothing."),
 )
 
 
