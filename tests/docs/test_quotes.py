@@ -47,7 +47,13 @@ def test_every_number_is_a_result_or_a_setting(page):
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/guide/will-it-help-me.md", "docs/howto/new-sites.md", "docs/index.md"]
+    "page",
+    [
+        "docs/guide/will-it-help-me.md",
+        "docs/howto/compare-models.md",
+        "docs/howto/new-sites.md",
+        "docs/index.md",
+    ],
 )
 def test_the_output_shown_is_the_one_made(page, capsys):
     text, names = (ROOT / page).read_text(encoding="utf-8"), {}
