@@ -431,7 +431,7 @@ class TestIndexColumns:
         assert clf.score(table.X, y) < 0.7
 
 
-def test_splits_of_an_archive_are_not_told_apart(tmp_path):
+def test_an_archive_with_splits_is_read_whole(tmp_path):
     path = tmp_path / "features.npz"
     np.savez(path, X=np.eye(6, 4), y=[0, 1] * 3, place=[0, 0, 1] * 2, split=[0, 1, 2] * 2)
     table = read_table(path, label="y", environment="place")

@@ -110,7 +110,7 @@ def working(what: str, *, quietly: bool = False) -> Iterator[None]:
 
 
 def show_notes(table: DataTable) -> None:
-    """Say what to know about a table, and what was done with columns that are not used as is."""
+    """Print the notes on a table, and what was done with columns that are not used as they are."""
     rows = [] if table.preparation is None else table.preparation.describe()
     if len(rows) > 1 or any(row[1:] != ("number", "") for row in rows):
         title = line(f"Columns of {table.path}")

@@ -41,9 +41,8 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
     if selection == "leave-one-environment-out":
         if E < 3:
             raise ValueError(
-                "selection='leave-one-environment-out' needs three environments, two of them to "
-                f"compare while the third is held out; there are {E}: "
-                f"{cells.environments.tolist()}"
+                "selection='leave-one-environment-out' needs three environments; there are "
+                f"{E}: {cells.environments.tolist()}"
             )
         fold = np.append(np.arange(E) % min(E, MOST_FOLDS), -1)[e]  # unknown ones always train
     elif not isinstance(cv, Integral) or cells.cluster is not None:

@@ -132,9 +132,9 @@ def infer_environments(
                 pairs = zip(names.tolist(), count, strict=False)
                 found = ", ".join(f"{n} of {v!r}" for v, n in pairs) or "none at all"
                 raise ValueError(
-                    f"too few rows with an environment to predict the others from ({found}): at "
-                    f"least two environments are needed, with {max(cv, 2)} rows each (cv={cv!r}) "
-                    "to choose the penalty; label more rows, or pass fewer folds or a C"
+                    f"too few rows with an environment to predict the others ({found}): two "
+                    f"environments with {max(cv, 2)} rows each are needed to choose the penalty "
+                    f"(cv={cv!r}); label more rows, or pass fewer folds or a C"
                 )
             folds = StratifiedKFold(cv, shuffle=True, random_state=rng.randint(2**31 - 1))
             model, A = _predictor(features, codes, e, C, folds)

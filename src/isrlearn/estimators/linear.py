@@ -74,8 +74,7 @@ def check_precision(estimator: Any, coef: NDArray, intercept: NDArray, dtype: An
     if lost > 0.01 * size:
         raise ValueError(
             f"{np.dtype(dtype).name} weights would round the outputs by about {lost:.2g}: the "
-            "features or the target lie too far from zero. Use float64, or subtract a constant "
-            "from the features or the target before the fit"
+            "features or the target lie too far from zero. Use float64, or subtract a constant"
         )
 
 

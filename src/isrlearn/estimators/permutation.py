@@ -52,10 +52,7 @@ def permutation_rank(
     1
     """
     if not isinstance(getattr(sample, "X", None), np.ndarray):
-        raise ValueError(
-            "n_spurious='permutation' needs rows in memory, not moments or rows that are read "
-            "block by block"
-        )
+        raise ValueError("n_spurious='permutation' needs rows in memory; use 'auto' or a number")
     n_permutations = max(n_permutations, int(np.ceil(1 / level - 1)))
     known = sample.rows(np.flatnonzero(sample.cells.e >= 0))
     X, cells, weight = known.X.astype(np.float64), known.cells, known.weight

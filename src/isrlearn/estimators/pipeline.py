@@ -319,8 +319,8 @@ class Fitter:
             repeated = n_repeated(X)
             if repeated:
                 warnings.warn(
-                    f"{repeated} of {len(X)} rows repeat another one, and tests take rows for "
-                    "independent: leave them out, or name their originals (clusters=, --clusters)",
+                    f"{repeated} of {len(X)} rows repeat another one, but the tests assume "
+                    "independent rows: remove the copies, or pass clusters= (--clusters)",
                     UserWarning,
                     stacklevel=6,
                 )

@@ -1,4 +1,4 @@
-"""A table as people have it, made of numbers: categories, missing values, ids and dates."""
+"""Tables with categories, missing values, ids and dates, turned into numbers."""
 
 from __future__ import annotations
 

@@ -111,9 +111,8 @@ class ISRTransformer(TransformerMixin, check.SparseInput, BaseEstimator):
         if isinstance(X, Rows):
             if X.shape[0] * X.shape[1] > _MOST:
                 raise ValueError(
-                    f"the features without their spurious part are dense, {X.shape[0]} × "
-                    f"{X.shape[1]} numbers: transform fewer rows at a time, or use "
-                    "output='invariant' with n_components"
+                    f"the result is dense, {X.shape[0]} × {X.shape[1]} numbers: transform fewer "
+                    "rows at a time, or use output='invariant' with n_components"
                 )
             X = check_array(X[:], dtype=check.FLOATS, input_name="X")
         return self.eraser_(X)
