@@ -14,7 +14,7 @@ from isrlearn import markup
 _LONGEST = 60
 #: What a message says about columns that are not complete columns of numbers.
 PREPARE = (
-    "isr fit does that without --strict, and for missing numbers also with --impute; in Python, "
+    "isr fit does that without --strict and --engine dask (missing numbers: --impute); in Python, "
     "isrlearn.TablePreparer does"
 )
 
