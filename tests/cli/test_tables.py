@@ -251,3 +251,26 @@ def test_text_labels_stay_text_in_parquet_and_csv(isr, messy, tmp_path):
     one, other = (read_model(tmp_path / f"{end}.isr") for end in (".csv", ".parquet"))
     assert one.feature_names == other.feature_names
     assert np.allclose(one.estimator.coef_, other.estimator.coef_)
+
+
+def test_one_number_as_a_category_is_found_again_however_it_is_written(isr, tmp_path):
+    """Where a value is missing pandas writes 1 as 1.0; read as a number, the category is 1."""
+    score = {}
+    for written in ("1.0", "1", "1.00"):
+        rng = np.random.default_rng(0)
+        rows = [["x", "mark", "hospital", "ill"]]
+        for i in range(N):
+            ill = i % 2
+            mark = written if rng.random() < (0.1, 0.9)[ill] else ""
+            rows.append([rng.normal(i // 2 % 2), mark, "AB"[i // 2 % 2], ("no", "yes")[ill]])
+        path, model = tmp_path / f"{written}.csv", tmp_path / "model.isr"
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows(rows)
+        if not model.exists():
+            given = [*ROLES, "--no-search", "--out", model, "--json"]
+            score["fitted"] = json.loads(isr("fit", path, *given)[1])["metadata"]["metrics"][
+                "train"
+            ]["average"]
+        score[written] = json.loads(isr("evaluate", model, path, "--json")[1])["model"]["average"]
+    assert score["fitted"] > 0.85
+    assert len(set(score.values())) == 1

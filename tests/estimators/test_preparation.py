@@ -262,3 +262,13 @@ def test_a_long_name_does_not_lengthen_a_message(values):
     with pytest.raises(ValueError, match="'xxx") as caught:
         TablePreparer(impute=None).fit({"x" * 5000: np.array(values)})
     assert len(str(caught.value)) < 300
+
+
+def test_categories_equal_as_decimals_are_one_unless_the_table_had_both():
+    preparer = TablePreparer().fit({"x": np.array(["1.0", "2.50", "a", "007"] * 20)})
+    found = preparer.transform({"x": np.array(["1", "2.5", "1.00", "7", "3"], dtype=object)})
+    names = preparer.get_feature_names_out().tolist()
+    assert names == ["x=007", "x=1.0", "x=2.50", "x=a"]
+    assert found.tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0] * 4, [0] * 4]
+    both = TablePreparer().fit({"x": np.array(["3.1", "3.10", "a"] * 20)})
+    assert both.transform({"x": np.array(["3.10"])}).tolist() == [[0, 1, 0]]

@@ -29,6 +29,7 @@ _DATE = re.compile(
     r"|\d\d?[ -][A-Za-z]{3,9}[ ,-]+\d{2,4}|[A-Za-z]{3,9} \d\d?,? \d{4})"
     r"([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm]| ?Z|[+-]\d\d:?\d\d)?)?"
 )
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+")
 #: A number with thousands separated, a comma before its decimals, a currency or a unit.
 _NUMBER = re.compile(r"[-+]?[$€£]? ?\d+(,\d{3})*([.,]\d+)? ?(%|[$€£]|[A-Za-zµ°/]{1,8})?")
 
@@ -150,13 +151,19 @@ def write_column(column: Column, values: NDArray, out: NDArray) -> None:
             row = infinite.argmax()
             raise ValueError(f"column {column.name!r} is {out[row, 0]} in row {row + 1}")
     else:
-        place = {category: i for i, category in enumerate(column.categories)}
+        place = {form(c): i for form in (_shortest, str) for i, c in enumerate(column.categories)}
         missing = is_missing(values)
-        codes = np.full(len(values), -1)
-        codes[~missing] = [place.get(text, -1) for text in texts_of(values[~missing])]
-        out[:, : len(place)] = codes[:, None] == np.arange(len(place))
+        codes, present = np.full(len(values), -1), texts_of(values[~missing])
+        codes[~missing] = [place.get(text, place.get(_shortest(text), -1)) for text in present]
+        m = len(column.categories)
+        out[:, :m] = codes[:, None] == np.arange(m)
     if column.missing:
         out[:, -1] = missing
+
+
+def _shortest(text: str) -> str:
+    """A decimal as `texts_of` writes the number: files of one table may hold 2, 2.0 and 2.00."""
+    return texts_of(np.array([float(text)]))[0] if _DECIMAL.fullmatch(text) else text
 
 
 def texts_of(present: NDArray) -> list[str]:
