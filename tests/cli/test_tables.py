@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from isrlearn.cli.app import run
-from isrlearn.io import read_model
+from isrlearn.io import read_model, write_columns
 
 N = 400
 ROLES = ["--label", "ill", "--environment", "hospital"]
@@ -274,3 +274,19 @@ def test_one_number_as_a_category_is_found_again_however_it_is_written(isr, tmp_
         score[written] = json.loads(isr("evaluate", model, path, "--json")[1])["model"]["average"]
     assert score["fitted"] > 0.85
     assert len(set(score.values())) == 1
+
+
+def test_booleans_of_parquet_are_the_categories_of_the_same_table_in_text(isr, tmp_path):
+    rng = np.random.default_rng(0)
+    ill = np.arange(N) % 2
+    columns = {"x": rng.normal(size=N), "flag": rng.random(N) < np.where(ill, 0.9, 0.1)}
+    columns |= {"hospital": np.arange(N) // 2 % 2, "ill": ill}
+    for ending in ("csv", "parquet"):
+        write_columns(tmp_path / f"t.{ending}", columns)
+    model, score = tmp_path / "model.isr", set()
+    assert isr("fit", tmp_path / "t.csv", *ROLES, "--no-search", "--out", model)[0] == 0
+    for ending in ("csv", "parquet"):
+        out = isr("evaluate", model, tmp_path / f"t.{ending}", "--json")[1]
+        score.add(json.loads(out)["model"]["average"])
+    assert len(score) == 1
+    assert min(score) > 0.85

@@ -86,20 +86,22 @@ class _ParquetFile:
     ) -> Content:
         """Features as rows that are decoded when they are used, or as numbers and text; labels."""
         kinds = {name: self.number_type(self.owner[name]) for name in features}
-        texts = [n for n, kind in kinds.items() if kind is None and as_text is not None]
-        numbers = [n for n in features if kinds[n] is not None or as_text is None]
+        # Booleans are categories in a table of text; here they are numbers, unless named.
+        words = [n for n, kind in kinds.items() if kind is None or str(kind) == "bool"]
+        texts = [n for n in words if as_text is not None and (kinds[n] is None or n in as_text)]
+        numbers = [n for n in features if n not in texts]
         coded = [*labels, *texts]
         check_expansion(self.path, 8 * self.n_rows * len(coded))
         # Repeated values are stored once.
         with self.open(read_dictionary=coded) as file:
             table = file.read(columns=coded, use_threads=False)
         kept = {name: self._labels(table.column(name), name) for name in labels}
-        found = {name: self._coded(table.column(name), text=True) for name in texts}
-        words = {name: np.array(v, dtype=object)[codes] for name, (v, codes) in found.items()}
+        found = {name: self._coded(table.column(name)) for name in texts}
+        cells = {name: np.array(v, dtype=object)[codes] for name, (v, codes) in found.items()}
         X: Any = ParquetRows(self.path, numbers)
         if as_text is not None:
             X = loaded(self.path, X) if numbers else np.empty(X.shape)
-        return X, words, kept
+        return X, cells, kept
 
     def number_type(self, column: str) -> Any:
         """Type of the numbers of a column of the file; None if it holds no numbers."""
@@ -148,15 +150,16 @@ class _ParquetFile:
             raise TableError(f"column {shown(name)} holds {kind}, not labels")
         if types.is_floating(kind):
             return np.concatenate([self.numbers(chunk, name)[:, 0] for chunk in column.chunks])
-        text = not (types.is_integer(kind) or types.is_boolean(kind))
-        return label_array(*self._coded(column, text=text), name)
+        return label_array(*self._coded(column), name)
 
-    def _coded(self, column: Any, *, text: bool) -> tuple[list[Any], NDArray]:
-        """Codes of the few distinct values, not one Python object per row; None is the last."""
-        pa = pyarrow()
-        column = column if self._types.is_dictionary(column.type) else column.dictionary_encode()
+    def _coded(self, column: Any) -> tuple[list[Any], NDArray]:
+        """Integers, booleans or text: codes of the few distinct values; None is the last."""
+        pa, types = pyarrow(), self._types
+        column = column if types.is_dictionary(column.type) else column.dictionary_encode()
         array = column.unify_dictionaries().combine_chunks()
-        values = (array.dictionary.cast(pa.string()) if text else array.dictionary).to_pylist()
+        found, kind = array.dictionary, array.dictionary.type
+        as_is = types.is_integer(kind) or types.is_boolean(kind)
+        values = (found if as_is else found.cast(pa.string())).to_pylist()
         # Cast first: the codes of some writers are unsigned.
         codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
         return values + ([None] if (codes < 0).any() else []), codes
