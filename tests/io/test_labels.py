@@ -150,6 +150,21 @@ def test_one_table_does_not_show_the_type_of_another(tmp_path, isr):
     assert np.isclose(np.mean([group["value"] for group in groups]), accuracy)
 
 
+@pytest.mark.parametrize("kind", [bool, float])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_labels_are_the_same(tmp_path, isr, kind, ending):
+    X, k, e = rows()
+    columns = dict(zip("abc", X.T, strict=True)) | {"y": k.astype(kind), "e": e.astype(kind)}
+    for each in ("csv", "parquet"):
+        write_columns(tmp_path / f"t.{each}", columns)
+    given = ("--label", "y", "--environment", "e", "--no-search", "--out", tmp_path / "m.isr")
+    assert isr("fit", tmp_path / f"t.{ending}", *given)[0] == 0
+    for each in ("csv", "parquet"):
+        status, text, _ = isr("evaluate", tmp_path / "m.isr", tmp_path / f"t.{each}", "--json")
+        assert status == 0
+        assert json.loads(text)["model"]["weighted_average"] is not None  # all groups are known
+
+
 def test_dask_joins_files_that_show_different_types(tmp_path):
     dask = pytest.importorskip("isrlearn.dask")
     X, k, e = rows()

@@ -183,10 +183,9 @@ def table_like(train: Table, path: Path, task: str, roles: Mapping[str, Any]) ->
 
 
 def with_labels_like(table: Table, y: Any, environments: Any) -> Table:
-    """A table whose labels and environments are text or integers, as those of other rows are."""
-    labels_like = isrlearn.io.labels.labels_like
-    y = table.y if table.y.dtype.kind == "f" else labels_like(table.y, y)
-    return replace(table, y=y, environments=labels_like(table.environments, environments))
+    """A table whose labels and environments are of the same types as those of other rows."""
+    like = isrlearn.io.labels.labels_like
+    return replace(table, y=like(table.y, y), environments=like(table.environments, environments))
 
 
 def read_predictor(path: Path) -> ModelFile:

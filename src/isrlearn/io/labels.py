@@ -136,16 +136,21 @@ def looks_continuous(labels: NDArray) -> bool:
 
 
 def labels_like(labels: NDArray, others: NDArray) -> NDArray:
-    """Labels as text or integers, whichever the same labels of other rows are.
+    """Labels as the same labels of other rows are: text, integers, booleans or other numbers.
 
     One table may have the classes 007 and 7, which are text, and the next only 7, an integer.
     """
     (names, codes), known = encode(labels), encode(others)[0]
+    if names.dtype.kind == known.dtype.kind:
+        return labels
     found: list[Any] = [*map(str, names.tolist())]
-    if names.dtype.kind == known.dtype.kind or not {*found} & {*map(str, known.tolist())}:
+    same = {str(name): name for name in known.tolist()}
+    if not {*found} & {*same}:
         return labels
     if known.dtype.kind == "i" and all(map(is_integer, found)):
         found = [*map(int, found)]
+    elif {*found} <= {*same}:
+        found = [same[text] for text in found]
     return label_array([*found, *([None] if (codes < 0).any() else [])], codes, "labels")
 
 
