@@ -599,7 +599,21 @@ class TestMistakes:
             {**columns, "label": np.arange(600) % 2, "environment": np.arange(600) % 3},
         )
         line = mistake("evaluate", model, tmp_path / "t.csv")
-        assert "no label of column 'label' is a class of the model" in line
+        assert "no label is a class of the model" in line
+
+    @pytest.mark.filterwarnings("default:.*are no class")
+    def test_labels_that_are_no_class_are_named(self, isr, mistake, model, folder, tmp_path):
+        rows = (folder / "test.csv").read_text()
+        padded, other = tmp_path / "padded.csv", tmp_path / "other.csv"
+        padded.write_text(rows.replace("yes", "yes "))
+        other.write_text(rows.replace("yes", "Yes").replace("no", "No"))
+        fit = ("fit", folder / "train.csv", *COLUMNS, "--no-search", "--out", tmp_path / "m.isr")
+        for command in [("evaluate", model, padded), (*fit, "--test", padded)]:
+            code, _, err = isr(*command)
+            assert code == 0
+            assert "labels are no class of the model and count as errors" in err
+            assert "such as 'yes ', the classes 'no', 'yes'" in err
+        assert "no label is a class" in mistake(*fit, "--test", other)
 
     @pytest.mark.parametrize(
         "command", [("inspect",), ("export", "--to", "numpy", "--out", "x.npz")]

@@ -152,8 +152,8 @@ class TestMistakes:
         table = tmp_path / "t.csv"
         table.write_text("f0,f1,f2,f3,label,environment\n1,2,3,4,0.5,0\n2,2,3,4,1.5,1\n")
         line = mistake("report", folder / "model.isr", table, "--out", tmp_path / "r.html")
-        assert "no label of column 'label' is a class of the model" in line
-        assert "such as 0.5, the classes no, yes" in line
+        assert "no label is a class of the model" in line
+        assert "such as '0.5', '1.5', the classes 'no', 'yes'" in line
 
     def test_a_transformer_predicts_nothing(self, mistake, folder, tmp_path):
         data = make_gaussian_environments(50, 3, n_invariant=3, n_spurious=1, random_state=0)

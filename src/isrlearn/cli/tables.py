@@ -15,6 +15,8 @@ import click
 import isrlearn  # whose parts are imported on first use: `isr --help` must not wait for them
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from isrlearn.io import ModelFile, Table
 
 #: More classes or environments than this share of the rows cannot be compared.
@@ -179,7 +181,10 @@ def table_like(train: Table, path: Path, task: str, roles: Mapping[str, Any]) ->
     features = train.feature_names if train.preparation is None else None
     how: dict[str, Any] = {"features": features, "prepare": train.preparation}
     table = isrlearn.io.read_table(path, **roles, **how, task=task)
-    return with_labels_like(table, train.y, train.environments)
+    table = with_labels_like(table, train.y, train.environments)
+    if task == "classification":
+        _check_classes(table, isrlearn.core.labels.encode(train.y)[0])
+    return table
 
 
 def with_labels_like(table: Table, y: Any, environments: Any) -> Table:
@@ -247,13 +252,23 @@ def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
             raise ValueError(f"the model does not name the {role} column; add --{role} COLUMN")
     table, moments = table_for(model, path, **columns), model.estimator.moments_
     table = with_labels_like(table, moments.classes, moments.environments)
-    labels, classes = table.y.tolist(), moments.classes.tolist()
-    if hasattr(model.estimator, "classes_") and set(labels).isdisjoint(classes):
-        raise ValueError(
-            f"{path}: no label of column {columns['label']!r} is a class of the model: the labels "
-            f"are such as {labels[0]}, the classes {', '.join(map(str, classes[:5]))}"
-        )
+    if hasattr(model.estimator, "classes_"):
+        _check_classes(table, moments.classes)
     return table
+
+
+def _check_classes(table: Table, known: NDArray) -> None:
+    """Raise unless some labels are classes that are known, and warn of those that are not."""
+    names, codes = isrlearn.core.labels.encode(table.y)
+    classes, found = known.tolist(), names.tolist()
+    other = [i for i, name in enumerate(found) if name not in classes]
+    n, listed = sum(int((codes == i).sum()) for i in other), isrlearn.io.errors.listed
+    which = f"such as {listed(found[i] for i in other[:3])}, the classes {listed(classes[:5])}"
+    if n == len(codes):
+        raise ValueError(f"{table.path}: no label is a class of the model: they are {which}")
+    if n:
+        text = f"{table.path}: {n} labels are no class of the model and count as errors: they are "
+        warnings.warn(text + which, UserWarning, stacklevel=2)
 
 
 def stored(model: ModelFile, entry: str) -> dict[str, Any]:
