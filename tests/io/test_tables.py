@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import isrlearn
-from isrlearn import ISRClassifier
+from isrlearn import ISRClassifier, TablePreparer
 from isrlearn.io import ModelFileError, TableError, read_table
 
 
@@ -141,6 +141,17 @@ def test_lists_of_no_fixed_length_must_have_one_length(tmp_path):
     pq.write_table(pa.table({"v": [[1.0, 2.0], [3.0]]}), tmp_path / "bad.parquet")
     with pytest.raises(TableError, match=r"must have 2 numbers.*row 2 has \[3.0\]"):
         read_table(tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, ["red", "blue"]])
+def test_nested_columns_are_named(tmp_path, value):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"x": [1.0, 2.0], "tags": [value] * 2}), path)
+    with pytest.raises(TableError, match=r"column 'tags.* holds .*choose other columns"):
+        read_table(path, prepare=TablePreparer())
+    assert read_table(path, features="x", prepare=TablePreparer()).X.tolist() == [[1], [2]]
+    with pytest.raises(TableError, match=r"holds .*, neither labels"):
+        read_table(path, features="x", label="tags" if type(value) is dict else "tags_0")
 
 
 def test_an_archive_names_its_columns(tmp_path):

@@ -85,12 +85,19 @@ class _ParquetFile:
         self, features: Sequence[str], labels: Sequence[str], as_text: Sequence[str] | None = None
     ) -> Content:
         """Features as rows that are decoded when they are used, or as numbers and text; labels."""
-        kinds = {name: self.number_type(self.owner[name]) for name in features}
+        types, kinds = self._types, {n: self.number_type(self.owner[n]) for n in features}
         # Booleans are categories in a table of text; here they are numbers, unless named.
-        words = [n for n, kind in kinds.items() if kind is None or str(kind) == "bool"]
+        words = [n for n, kind in kinds.items() if kind is None or types.is_boolean(kind)]
         texts = [n for n in words if as_text is not None and (kinds[n] is None or n in as_text)]
         numbers = [n for n in features if n not in texts]
         coded = [*labels, *texts]
+        for name in coded:
+            kind = self.schema.field(self.owner[name]).type
+            if types.is_nested(kind):
+                raise TableError(
+                    f"column {shown(name)} holds {kind}, neither labels, numbers nor text; choose "
+                    "other columns by name, pattern or range (--features)"
+                )
         check_expansion(self.path, 8 * self.n_rows * len(coded))
         # Repeated values are stored once.
         with self.open(read_dictionary=coded) as file:
@@ -144,10 +151,8 @@ class _ParquetFile:
 
     def _labels(self, column: Any, name: str) -> NDArray:
         """Labels as booleans, numbers or text; None where one is missing."""
-        types, coded = self._types, self._types.is_dictionary(column.type)
-        kind = column.type.value_type if coded else column.type
-        if types.is_nested(kind):
-            raise TableError(f"column {shown(name)} holds {kind}, not labels")
+        types, kind = self._types, column.type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
         if types.is_floating(kind):
             return np.concatenate([self.numbers(chunk, name)[:, 0] for chunk in column.chunks])
         return label_array(*self._coded(column), name)
