@@ -615,6 +615,14 @@ class TestMistakes:
             assert "such as 'yes ', the classes 'no', 'yes'" in err
         assert "no label is a class" in mistake(*fit, "--test", other)
 
+    def test_a_metric_of_the_other_task(self, isr, model, folder, tmp_path):
+        table, regressor = folder / "test.csv", tmp_path / "m.isr"
+        roles = (*REGRESSION, "--environment", "environment", "--no-search", "--out", regressor)
+        assert isr("fit", table, *roles)[0] == 0
+        for saved, metric in [(model, "r2"), (regressor, "accuracy")]:
+            code, _, err = isr("evaluate", saved, table, "--metric", metric)
+            assert (code, f"--metric {metric} is not a score of this model" in err) == (2, True)
+
     @pytest.mark.parametrize(
         "command", [("inspect",), ("export", "--to", "numpy", "--out", "x.npz")]
     )
