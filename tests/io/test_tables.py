@@ -150,7 +150,7 @@ def test_nested_columns_are_named(tmp_path, value):
     with pytest.raises(TableError, match=r"column 'tags.* holds .*choose other columns"):
         read_table(path, prepare=TablePreparer())
     assert read_table(path, features="x", prepare=TablePreparer()).X.tolist() == [[1], [2]]
-    with pytest.raises(TableError, match=r"holds .*, neither labels"):
+    with pytest.raises(TableError, match=r"holds .*, not labels"):
         read_table(path, features="x", label="tags" if type(value) is dict else "tags_0")
 
 
@@ -467,6 +467,17 @@ class TestSuspects:
             f"1 of the labels are 'NA', {count}",
             f"1 of the environments are 'null', {count}",
         )
+
+    def test_labels_and_environments_that_look_alike(self, tmp_path):
+        cells = [("No", "caf\u00e9"), ("no ", "cafe\u0301"), ("yes", "bar")]
+        rows = [",".join((f"{i % 7}", f"{i % 5}", *cells[i % 3])) for i in range(60)]
+        (tmp_path / "table.csv").write_text("f,g,y,e\n" + "\n".join(rows), encoding="utf-8")
+        table = read_table(tmp_path / "table.csv", label="y", environment="e")
+        assert len(set(table.y)) == len(set(table.environments)) == 3
+        labels, environments = table.notes
+        assert labels.startswith("some labels differ only in spaces, case or")
+        assert labels.endswith("'No', 'no '")
+        assert environments.startswith("some environments differ only in")
 
     @pytest.mark.parametrize(
         "values",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +123,7 @@ def suspects(
     """Sentences about columns that may not be what they are taken for.
 
     Features that look like row numbers or separate groups perfectly, and labels and environments
-    that look like missing values.
+    that look like missing values or like each other.
     """
     found = []
     if numbers := [name for i, name in enumerate(names) if counts_rows(X[:, i])]:
@@ -132,6 +134,11 @@ def suspects(
         if copies := [names[i] for i in _separating(X, codes, len(groups))]:
             separates = f"each of these features alone separates the {what}"
             found.append(f"{separates}: {listed(copies)}; leave them out if they are copies")
+        words = groups.tolist() if groups.dtype.kind == "U" else []
+        same = Counter(plain := [normalize("NFKC", word).strip().casefold() for word in words])
+        if alike := [word for word, key in zip(words, plain, strict=True) if same[key] > 1]:
+            differ = "differ only in spaces, case or the encoding of their characters"
+            found.append(f"some {what} {differ}, and count as different: {listed(alike)}")
         marks = [] if groups.dtype.kind == "f" else [v for v in groups.tolist() if v in NO_VALUE]
         if marks:
             n = np.count_nonzero(np.isin(groups, marks)[codes[codes >= 0]])

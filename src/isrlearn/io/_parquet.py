@@ -92,12 +92,9 @@ class _ParquetFile:
         numbers = [n for n in features if n not in texts]
         coded = [*labels, *texts]
         for name in coded:
-            kind = self.schema.field(self.owner[name]).type
-            if types.is_nested(kind):
-                raise TableError(
-                    f"column {shown(name)} holds {kind}, neither labels, numbers nor text; choose "
-                    "other columns by name, pattern or range (--features)"
-                )
+            if types.is_nested(kind := self.schema.field(self.owner[name]).type):
+                other = "choose other columns by name, pattern or range (--features)"
+                raise TableError(f"column {shown(name)} holds {kind}, not labels or text; {other}")
         check_expansion(self.path, 8 * self.n_rows * len(coded))
         # Repeated values are stored once.
         with self.open(read_dictionary=coded) as file:
