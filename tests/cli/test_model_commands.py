@@ -621,7 +621,7 @@ class TestMistakes:
         assert isr("fit", table, *roles)[0] == 0
         for saved, metric in [(model, "r2"), (regressor, "accuracy")]:
             code, _, err = isr("evaluate", saved, table, "--metric", metric)
-            assert (code, f"--metric {metric} is not a score of this model" in err) == (2, True)
+            assert (code, f"--metric {metric} is not a score of this kind" in err) == (2, True)
 
     @pytest.mark.parametrize(
         "command", [("inspect",), ("export", "--to", "numpy", "--out", "x.npz")]

@@ -68,8 +68,7 @@ def evaluate(
         saved = tables.read_predictor(model)
         estimator = saved.estimator
         if metric is not None and (metric == "accuracy") != hasattr(estimator, "classes_"):
-            kind = type(estimator).__name__
-            raise click.UsageError(f"--metric {metric} is not a score of this model ({kind})")
+            raise click.UsageError(f"--metric {metric} is not a score of this kind of model")
         rows = tables.labelled_table_for(saved, table, **columns)
         sizes = _training_sizes(estimator, rows)
         own, found = scored(estimator, rows, metric, sizes), None

@@ -259,12 +259,12 @@ def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
 
 def _check_classes(table: Table, known: NDArray) -> None:
     """Raise unless some labels are classes that are known, and warn of those that are not."""
-    names, codes = isrlearn.core.labels.encode(table.y)
-    classes, found = known.tolist(), names.tolist()
-    other = [i for i, name in enumerate(found) if name not in classes]
-    n, listed = sum(int((codes == i).sum()) for i in other), isrlearn.io.errors.listed
-    which = f"such as {listed(found[i] for i in other[:3])}, the classes {listed(classes[:5])}"
-    if n == len(codes):
+    classes, listed = dict.fromkeys(known.tolist()), isrlearn.io.errors.listed
+    labels = table.y.tolist()
+    other = [label for label in labels if label not in classes]
+    n, found = len(other), listed([*dict.fromkeys(other)][:3])
+    which = f"such as {found}, the classes {listed([*classes][:5])}"
+    if n == len(labels):
         raise ValueError(f"{table.path}: no label is a class of the model: they are {which}")
     if n:
         text = f"{table.path}: {n} labels are no class of the model and count as errors: they are "
@@ -283,9 +283,7 @@ def prepared_columns(model: ModelFile) -> list[tuple[str, ...]]:
         return [*model.preparer.describe()]
     rows = model.metadata.get("prepared")
     rows = [tuple(row) for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
-    return (
-        rows if all(len(row) == 3 and all(isinstance(c, str) for c in row) for row in rows) else []
-    )
+    return rows if all([*map(type, row)] == [str] * 3 for row in rows) else []
 
 
 def check_tables(task: str, *tables: Table) -> None:
