@@ -410,9 +410,10 @@ def test_what_distinguishes_environments_has_no_influence_within_them():
     assert within.coef_[0, 0] > 0.7
 
 
-def test_classes_that_share_no_environment_are_weighed():
+@pytest.mark.parametrize("environments", [[0, 1, 2, 3], [0, 0, 1, 1]])
+def test_classes_are_weighed_where_two_share_no_environment(environments):
     rng = np.random.default_rng(2)
-    y, e = np.repeat([0, 0, 1, 1], 50), np.repeat(["a", "b", "c", "d"], 50)
+    y, e = np.repeat([0, 1, 1, 2], 50), np.repeat(environments, 50)
     X = rng.normal(size=(200, 3)) + y[:, None]
     found, expected = (ISRClassifier(weights=w).fit(X, y, e) for w in ("within", "group"))
     np.testing.assert_array_equal(found.coef_, expected.coef_)

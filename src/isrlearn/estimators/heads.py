@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -40,14 +39,13 @@ _MOST_ROWS = 20_000
 _PROBED, _REPEATED = 200, 0.01
 
 #: Largest dense rows from which unknown environments are predicted, the share of rows from which
-#: that is worth its time, and rows of a class in an environment from which a comparison inside it
-#: links the class with others.
+#: that is worth its time, and rows of two classes in an environment from which it compares them.
 _MOST_BYTES, _FEWEST_UNKNOWN, _FEWEST_COMPARED = 1 << 30, 0.01, 5
 
 #: Subsamples that heads are averaged over, and rows of a group that they have if there are.
 _SUBSAMPLES, _FEWEST_DRAWN = 10, 5
 
-#: Weights with which classes are compared inside environments, where these link all classes.
+#: Weights with which classes are compared inside environments, where every two share one.
 INSIDE = ("auto", "within")
 
 Weights = tuple[NDArray, NDArray] | None
@@ -248,7 +246,7 @@ class Within:
 
     @classmethod
     def among(cls, sample: Any) -> Within | None:
-        """For these rows; None if environments with five rows of each do not link all classes."""
+        """For these rows; None if two classes have no environment with five rows of each."""
         cells, drawn = sample.cells, None
         n, d = sample.X.shape
         many = np.count_nonzero(cells.e == MISSING) > _FEWEST_UNKNOWN * n
@@ -257,9 +255,10 @@ class Within:
         K, E, e = len(cells.classes), len(cells.environments), cells.e if drawn is None else drawn
         codes = cells.k * (E + 1) + np.where(e == MISSING, E, e)
         count = np.bincount(codes, sample.weight, K * (E + 1)).reshape(K, E + 1)
-        seen, links = count > 0, (count >= _FEWEST_COMPARED).astype(int)
+        seen, enough = count > 0, count >= _FEWEST_COMPARED
         used = seen.sum(axis=0) > 1
-        if connected_components(links @ links.T, directed=False, return_labels=False) > 1:
+        # The penalty would shrink the difference of two classes twice if a third one linked them.
+        if not (enough @ enough.T).all():
             return None
         return cls(np.where(used, np.cumsum(used) - 1, -1), seen[:, used], drawn)
 
