@@ -33,6 +33,16 @@ def test_missing_cells_are_named_and_their_environments_used():
     assert found.means.n_dimensions == 5
 
 
+def test_cells_of_a_class_whose_environments_are_unknown_may_have_rows(cells):
+    means = np.zeros((2, 2, 3))
+    means[:, 1, 0] = 4.0
+    X, y, e = cells(np.full((2, 2), 100), means)
+    found = diagnose(X, y, np.where(y == 1, np.nan, e.astype(float)), **FACTS)
+    assert found.means.shifted
+    assert found.cells.empty == ()
+    assert not found.has_gap
+
+
 def test_only_the_class_seen_in_several_environments_is_compared():
     X, y, e = example_3(4, lambda y, e: (e == 0) | (y == 1))
     found = diagnose(X, y, e, n_bootstrap=0)

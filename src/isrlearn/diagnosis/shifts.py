@@ -14,6 +14,7 @@ from isrlearn.core.moments import Moments
 from isrlearn.core.rank import covariance_rank, independent_shifts, mean_rank
 from isrlearn.core.subspace import principal_angles
 from isrlearn.core.whiten import reliable_coordinates
+from isrlearn.estimators.folds import empty_cells
 
 #: Rows below which a cell is called small: the standard error of its mean is then more than
 #: 0.3 standard deviations along every direction.
@@ -62,7 +63,7 @@ class CellCounts:
     count: tuple[tuple[int, ...], ...]  #: Rows of each class (outer) in each environment (inner).
     unlabelled: tuple[int, ...]  #: Rows of each class whose environment is unknown.
     compared: tuple[Any, ...]  #: Classes seen in several environments, compared between them.
-    empty: tuple[Cell, ...]  #: Cells without rows.
+    empty: tuple[Cell, ...]  #: Cells without rows, those of unknown environment included.
     small: tuple[Cell, ...]  #: Cells with one to nine rows.
 
     @classmethod
@@ -78,7 +79,7 @@ class CellCounts:
             count=tuple(map(tuple, count.tolist())),
             unlabelled=tuple((np.bincount(cells.k) - count.sum(axis=1)).tolist()),
             compared=tuple(classes[k] for k in np.flatnonzero((count > 0).sum(axis=1) > 1)),
-            empty=tuple(c for c in every if c.n == 0),
+            empty=tuple(every[i] for i in np.flatnonzero(empty_cells(cells))),
             small=tuple(c for c in every if 0 < c.n < _SMALL),
         )
 
