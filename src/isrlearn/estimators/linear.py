@@ -132,7 +132,7 @@ class Streaming(check.SparseInput):
         environments : array-like of shape (n_samples,)
             Environment of each row; None or NaN where it is unknown: such rows train the head only.
         sample_weight : array-like of shape (n_samples,), optional
-            Frequency weights.
+            Frequency weights: a row of weight 3 counts as three rows, in the rank test too.
         clusters : array-like of shape (n_samples,), optional
             What rows have in common, such as their patient or video: the rank test then counts
             clusters, not rows.
