@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
 from isrlearn.core import covariance_subspace, joint_subspace
@@ -472,3 +472,13 @@ def test_an_estimator_that_is_not_linear_is_named(binary):
 
     with pytest.raises(ValueError, match="head Clusters has no coef_ and intercept_"):
         ISRClassifier(head=Clusters()).fit(X, y, environments=e)
+
+
+@pytest.mark.parametrize("variant", ["pooled", "paper"])
+def test_a_head_for_the_other_task_is_refused(binary, variant):
+    X, y, e = binary
+    options = {"n_spurious": 1, "variant": variant}
+    with pytest.raises(ValueError, match="head Ridge must be a classifier"):
+        ISRClassifier(head=Ridge(), **options).fit(X, y, environments=e)
+    with pytest.raises(ValueError, match="head LogisticRegression must be a regressor"):
+        ISRRegressor(head=LogisticRegression(), **options).fit(X, y, environments=e)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import has_fit_parameter
 
@@ -74,7 +74,9 @@ def fit_estimator(head: Any, problem: Problem, *, clean: bool) -> tuple[NDArray,
         values, vectors = np.linalg.eigh(wide.T @ wide)
         nothing = vectors[:, values <= _ROUNDING**2 * values.max(initial=0.0)]
         Z = wide - (wide @ nothing) @ nothing.T if nothing.size else Z
-    name = f"head {type(head).__name__}"
+    name, regression = f"head {type(head).__name__}", problem.sample.target is not None
+    if (is_classifier if regression else is_regressor)(head):
+        raise ValueError(f"{name} must be a {'regressor' if regression else 'classifier'}")
     if weight is not None and not has_fit_parameter(fitted, "sample_weight"):
         raise ValueError(
             f"{name} takes no sample_weight, so rows cannot be weighted: "
@@ -87,7 +89,7 @@ def fit_estimator(head: Any, problem: Problem, *, clean: bool) -> tuple[NDArray,
             "to be folded into it"
         )
     # Coefficients must be all there is to it: a log link, or one-versus-one, cannot be folded.
-    scores = getattr(fitted, "decision_function", None if is_classifier(fitted) else fitted.predict)
+    scores = getattr(fitted, "decision_function", fitted.predict if regression else None)
     found = np.ravel(Z[:_PROBES] @ np.atleast_2d(fitted.coef_).T + fitted.intercept_)
     expected = found if scores is None else np.ravel(scores(Z[:_PROBES]))
     close = 1e-3 * np.abs(expected).max(initial=1e-12)  # float32 rows have float32 scores
@@ -96,6 +98,5 @@ def fit_estimator(head: Any, problem: Problem, *, clean: bool) -> tuple[NDArray,
             f"{name} has a decision function other than X @ coef_.T + intercept_: the removal "
             "cannot be folded into it. Use a linear one."
         )
-    regression = problem.sample.target is not None
     coef = np.ravel(fitted.coef_) if regression else np.atleast_2d(fitted.coef_)
     return problem.coordinates.fold(coef, np.atleast_1d(fitted.intercept_))
