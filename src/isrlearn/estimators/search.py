@@ -113,7 +113,7 @@ class Search(check.SparseInput, BaseEstimator):
         compared: Any = None
         margin, unseen, unknown = 0.0, None, False
         if by_group:
-            K = len(sample.cells.classes)
+            K = len(splits[0][1].cells.classes)  # those of a validation set may differ
             compared, error = rules.shrunk_worst(sums, size, K)
             # Where most environments are unknown, groups are: nothing is chosen by them.
             unknown = bool(size[-K - 1 : -1].sum() > size[-1] / 2)

@@ -90,6 +90,25 @@ def test_validation_rows_choose_and_do_not_train(data, shortcut, as_tuple):
     assert search.best_score_ == pytest.approx(worst)
 
 
+@pytest.mark.parametrize("n_environments", [2, 3])
+def test_a_validation_set_may_lack_a_class(n_environments):
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(0, 3, 600), rng.integers(0, n_environments, 600)
+    X = rng.normal(size=(600, 4)) + np.eye(3, 4)[y] + 2.0 * e[:, None] * np.eye(4)[3]
+    train, other = np.arange(600) < 400, (np.arange(600) >= 400) & (y < 2)
+    validation = X[other], y[other], e[other]
+    search = ISRClassifierCV(**SMALL).fit(X[train], y[train], e[train], validation=validation)
+    # What is compared is the accuracy of the worst group, shrunk to that of its class.
+    hits, k, g = search.best_estimator_.predict(X[other]) == y[other], y[other], e[other]
+    worst = min(
+        (hits[(k == a) & (g == b)].sum() + 5 * hits[k == a].mean())
+        / (((k == a) & (g == b)).sum() + 5)
+        for a in range(2)
+        for b in range(n_environments)
+    )
+    assert search.cv_results_["selection_score"][search.best_index_] == pytest.approx(worst)
+
+
 def test_the_best_is_refitted_on_everything(data):
     search = ISRClassifierCV(**SMALL).fit(data.X, data.y, environments=data.environments)
     again = ISRClassifier(**search.best_params_)
