@@ -114,9 +114,7 @@ def unseen_cell_folds(cells: Cells, n_folds: int = 5) -> list[Fold] | None:
         if not out:
             break
         left = [cell for cell in left if cell not in out]
-        held = np.zeros(len(cells.k), dtype=bool)
-        for k, e in out:
-            held |= (cells.k == k) & (cells.e == e)
+        held = (cells.e != MISSING) & ~rest[cells.k, cells.e]
         folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
     return folds
 
@@ -129,7 +127,5 @@ def empty_cells(cells: Cells) -> NDArray[np.bool_]:
 
 def _connected(seen: NDArray[np.bool_]) -> bool:
     """Whether classes and environments that share cells are all linked, directly or not."""
-    K, E = seen.shape
-    graph = np.zeros((K + E, K + E), dtype=bool)
-    graph[:K, K:] = seen
+    graph = np.pad(seen, ((0, seen.shape[1]), (len(seen), 0)))
     return connected_components(graph, directed=False, return_labels=False) == 1

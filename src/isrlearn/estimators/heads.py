@@ -81,10 +81,9 @@ class Sample:
 
     def rows(self, rows: NDArray) -> Sample:
         """Some of the rows, with the classes and environments that occur among them."""
-        cells = self.cells.rows(rows)
         target = None if self.target is None else self.target[rows]
         weight = None if self.weight is None else self.weight[rows]
-        return Sample(self.X[rows], cells, target, weight)
+        return Sample(self.X[rows], self.cells.rows(rows), target, weight)
 
     def independent(self, *, average: bool) -> Sample:
         """One row per cluster and cell: the mean of its rows, or one of them.

@@ -325,11 +325,10 @@ class Fitter:
                     stacklevel=6,
                 )
         if rank == "permutation":
-            if isinstance(getattr(rows, "X", None), SparseRows):
-                rows = replace(rows, X=rows.X[:])
-            in_memory = isinstance(getattr(rows, "X", None), np.ndarray)
-            if method.one_class and s.variant != "pooled" and in_memory:
-                rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
+            if isinstance(X, np.ndarray | SparseRows):
+                rows = replace(rows, X=X[:])
+                if method.one_class and s.variant != "pooled":
+                    rows = rows.rows(np.flatnonzero(rows.cells.k == last_compared(moments)))
             rank = permutation_rank(rows, method, level=s.level)
         elif rank == "auto":
             # Mean shifts of few features are tested where the subspace is found.
@@ -422,9 +421,7 @@ class Fitter:
                 heads.append(found)
             else:
                 heads.append(fit_estimator(head, problem, clean=pooled))
-        coef, intercept = heads[0]
-        if len(heads) > 1:
-            coef, intercept = (np.mean(part, axis=0) for part in zip(*heads, strict=True))
+        coef, intercept = (np.mean(part, axis=0) for part in zip(*heads, strict=True))
         self._heads[key] = coef, intercept
         return coef, intercept
 
