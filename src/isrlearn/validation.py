@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from isrlearn.core.labels import MISSING, Cells, is_missing
+from isrlearn.core.labels import MISSING, Cells, as_array, is_missing
 from isrlearn.core.methods import Method
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import independent_shifts
@@ -289,7 +289,7 @@ def check_environments(
             "(sklearn.set_config(enable_metadata_routing=True)). To fit with one environment "
             "and remove nothing, set missing_environments='single'."
         )
-    array = np.asarray(environments)
+    array = environments if type(environments) is np.ndarray else as_array(environments)
     array = array[:, 0] if array.shape == (n, 1) else array  # a frame of one column
     if array.shape != (n,):
         raise ValueError(
@@ -320,8 +320,6 @@ def check_classes(classes: NDArray, count: NDArray) -> None:
 
 def check_cells(moments: Moments, *, second_order: bool = False) -> None:
     """Raise unless at least one class can be compared between two environments."""
-    if len(moments.environments) < 2:
-        return
     # A population's counts are shares: any positive one will do.
     least = (2 if second_order else 1) if moments.ddof else sys.float_info.min
     enough = moments.count >= least

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isrlearn.core.labels import encode, is_missing, union
+from isrlearn.core.labels import as_array, encode, is_missing, union
 
 LABELS = {
     "int": [3, 1, 3, 2],
@@ -62,6 +62,12 @@ def test_all_missing(labels):
 def test_strings_in_object_arrays_become_strings():
     assert encode(np.array(["b", None, "a"], dtype=object))[0].dtype.kind == "U"
     assert encode(np.array([1, None, 2], dtype=object))[0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
+def test_nan_among_texts_is_not_a_text(kind):
+    texts = ["a", "b", "a"] if kind is np.array else ["a", np.nan, "b"]
+    assert as_array(kind(texts)).tolist() == texts
 
 
 def test_types_that_do_not_sort_are_refused():

@@ -8,6 +8,9 @@ import polars as pl
 import pytest
 
 from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
+from isrlearn.engine import cell_moments
+from isrlearn.estimators.compare import LabelledRows
+from isrlearn.metrics import group_report
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,25 @@ def test_a_column_of_a_frame_as_environments(binary, reference):
         clf = ISRClassifier().fit(X, table["y"], environments=table["site"])
         np.testing.assert_array_equal(clf.coef_, reference.coef_)
         assert clf.environments_.tolist() == sorted(set(e))
+
+
+def test_unknown_environments_in_a_list_of_texts(binary):
+    X, y, e = binary
+    known = np.where(np.arange(len(e)) % 4 > 0, e, None)
+    expected = ISRClassifier().fit(X, y, environments=known)
+    listed = [np.nan if name is None else name for name in known]
+    clf = ISRClassifier().fit(X, y, environments=listed)
+    assert clf.environments_.tolist() == sorted(set(e))
+    np.testing.assert_array_equal(clf.coef_, expected.coef_)
+    found = clf.predict(X, environments=listed)
+    np.testing.assert_array_equal(found, expected.predict(X, environments=known))
+    report = group_report(y, found, listed)
+    assert report.n_without_environment == listed.count(np.nan)
+    rows = LabelledRows.of((X, y, listed))
+    assert (rows.cells("accuracy").e < 0).sum() == report.n_without_environment
+    assert cell_moments(X, y, listed).environments.tolist() == clf.environments_.tolist()
+    with pytest.raises(ValueError, match="mix types that cannot be sorted: int, str"):
+        ISRClassifier().fit(X, y, environments=[1 if name is None else name for name in known])
 
 
 def test_frames_of_regression(continuous):

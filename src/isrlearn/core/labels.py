@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,13 @@ def is_missing(values: ArrayLike) -> NDArray[np.bool_]:
     # pandas' NA refuses to be compared, so it is recognised by name instead of imported.
     nulls = (v is None or type(v).__name__ == "NAType" or bool(v != v) for v in array.ravel())
     return np.fromiter(nulls, bool, array.size).reshape(array.shape)
+
+
+def as_array(labels: Any) -> NDArray:
+    """Labels as an array; of a list of texts, NumPy would turn NaN and numbers into texts too."""
+    array = np.asarray(labels)
+    listed = array.dtype.kind == "U" and isinstance(labels, list | tuple)
+    return np.asarray(labels, dtype=object) if listed else array
 
 
 def encode(labels: ArrayLike) -> tuple[NDArray, NDArray[np.intp]]:

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
 from isrlearn import validation as check
-from isrlearn.core.labels import Cells
+from isrlearn.core.labels import Cells, as_array
 from isrlearn.estimators.cv import ISRClassifierCV, ISRRegressorCV
 from isrlearn.estimators.folds import Fold, folds_of
 from isrlearn.estimators.preparation import is_fitted
@@ -56,7 +56,7 @@ class LabelledRows(NamedTuple):
         check_consistent_length(X, y, environments, groups)
         X = X.tocsr() if issparse(X) else X if hasattr(X, "dtypes") else np.asarray(X)
         groups = None if groups is None else np.asarray(groups)
-        return cls(X, np.asarray(y), np.asarray(environments), groups)
+        return cls(X, np.asarray(y), as_array(environments), groups)
 
     def take(self, rows: NDArray[np.intp]) -> LabelledRows:
         """Some of the rows; the same object if these are all of them."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, stdtrit
 
-from isrlearn.core.labels import MISSING, Cells, encode, is_missing
+from isrlearn.core.labels import MISSING, Cells, as_array, encode, is_missing
 
 Group = Any  # (class, environment), or the environment alone for a regression
 
@@ -60,7 +60,7 @@ def members(y: NDArray, environments: ArrayLike | None, metric: str) -> dict[Gro
             "scikit-learn's searches it must be routed (set_config(enable_metadata_routing=True) "
             "and params={'environments': ...})"
         )
-    cells = Cells.of(y if metric == "accuracy" else None, environments)
+    cells = Cells.of(y if metric == "accuracy" else None, as_array(environments))
     if cells.e.shape != y.shape:
         raise ValueError(
             f"environments must have one label for each of the {len(y)} rows, got an array of "
