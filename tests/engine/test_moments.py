@@ -411,7 +411,7 @@ def test_only_moments_are_added(other):
         ({"y": np.array(["u", None, "v"], dtype=object)}, "class of row 1 is missing"),
         ({"X": [[1.0], [np.nan], [1.0]]}, "feature 0 holds NaN .* class 1, environment 'b'"),
         ({"X": [[1.0], [1.0], [np.inf]]}, "feature 0 holds NaN or infinity"),
-        ({"targets": [0.0, 1.0, np.nan]}, "feature 1 holds NaN"),
+        ({"targets": [0.0, 1.0, np.nan]}, "the target holds NaN"),
         ({"sample_weight": [1.0, 1.0]}, r"sample_weight has shape \(2,\), but X has 3 rows"),
         ({"sample_weight": [1.0, -1.0, 1.0]}, "sample_weight .* not negative.* row 1"),
         ({"sample_weight": [1.0, 1.0, np.nan]}, "sample_weight .* finite.* row 2"),

@@ -223,18 +223,17 @@ def _out_of_range(
 ) -> ValueError:
     """The error that names the first mean that is not finite, or else the first bad spread."""
     bad = np.argwhere(~(np.abs(mean) <= _LARGEST))
+    large, small = ~(squares <= limit), (squares > 0) & (squares < 1 / limit)
+    slot, j = bad[0].tolist() if len(bad) else (0, int(np.argwhere(large | small)[0][-1]))
+    name, power = f"feature {j}" if j < n_features else "the target", np.log10(limit) / 2
     if len(bad):
-        slot, j = bad[0].tolist()
         K, E = len(cells.classes), len(cells.environments)
         k, e = divmod(slot, E) if slot < K * E else (slot - K * E, None)
         where = "unknown" if e is None else repr(cells.environments.tolist()[e])
         return ValueError(
-            f"feature {j} holds NaN or infinity (or values too large to be summed) in class "
+            f"{name} holds NaN or infinity (or values too large to be summed) in class "
             f"{cells.classes.tolist()[k]!r}, environment {where}; drop or impute those rows"
         )
-    large, small = ~(squares <= limit), (squares > 0) & (squares < 1 / limit)
-    j = int(np.argwhere(large | small)[0][-1])
-    name, power = f"feature {j}" if j < n_features else "the target", np.log10(limit) / 2
     return ValueError(
         f"{name} has values too {'large' if large[..., j].any() else 'small'} to be squared: "
         f"their spread must lie between 1e-{power:.0f} and 1e{power:.0f}. Change its unit, for "
