@@ -818,6 +818,9 @@ def test_something_is_always_left():
         clf = ISRClassifier().fit(X, y, environments=e)
     assert clf.n_spurious_ == 1
     assert np.abs(clf.coef_).max() > 0
+    # The test that found it is kept.
+    assert clf.rank_test_.rank == 2
+    assert max(clf.rank_test_.p_values) < 0.01
 
 
 def test_float32_rows_are_scored_in_float64(binary):

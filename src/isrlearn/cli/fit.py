@@ -332,7 +332,7 @@ def _paragraphs(
         lines = [f"{of} {was} {done} ({origin})."]
     elif n_found < shifting:
         most = "one that shifts most was" if n_found == 1 else f"{n_found} that shift most were"
-        limit = "ISR-Mean removes fewer than there are environments"
+        limit = "ISR-Mean removes fewer than there are environments, and one always stays"
         lines = [f"{found}; the {most} {done}: {limit}."]
     if not n_found:
         nothing = "Nothing was removed" if test is None else "Nothing shifts: nothing was removed"

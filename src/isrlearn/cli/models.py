@@ -118,7 +118,8 @@ def inspect(model: Path) -> Result:
         if test["rank"] and not record["n_spurious"]:
             removed += f"; {test['rank']} shift, and were kept"
         elif test["rank"] > record["n_spurious"]:
-            removed += f"; {test['rank']} shift, ISR-Mean removes fewer than there are environments"
+            limit = "ISR-Mean removes fewer than there are environments, and one always stays"
+            removed += f"; {test['rank']} shift, {limit}"
     names = record["feature_names"] or ["not named"]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     facts = {

@@ -44,8 +44,9 @@ class Subspace:
 
     @property
     def tested(self) -> int:
-        """Number of dimensions that a test found to shift, removed or not."""
-        return self.rank if self.rank_test is None else self.rank_test.rank
+        """Number of dimensions that a test found to shift, removed or not; one always stays."""
+        shifting = self.rank if self.rank_test is None else self.rank_test.rank
+        return min(shifting, len(self.basis) - 1)
 
     def lift(self, components: NDArray) -> Subspace:
         """The same subspace in the features x, if this one is in ``x @ components`` (a PCA)."""

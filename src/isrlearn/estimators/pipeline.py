@@ -341,15 +341,13 @@ class Fitter:
                 _warn_if_equal(s, moments, self.sample)
             rank = min(rank, limit)
         found = method.find(moments, rank, variant=s.variant, level=s.level)
-        whole = found.basis.shape[1] == d
-        if whole and not quiet:
-            warnings.warn(
-                f"all {d} dimensions shift between environments; the one that shifts least is kept",
-                UserWarning,
-                stacklevel=6,
-            )
-        if whole:
-            found = method.find(moments, d - 1, variant=s.variant, level=s.level)
+        if found.basis.shape[1] == d:
+            kept = method.find(moments, d - 1, variant=s.variant, level=s.level)
+            found = replace(kept, rank_test=found.rank_test)
+            shift = f"all {d} dimensions shift between environments"
+            if not quiet:
+                message = f"{shift}; the one that shifts least is kept"
+                warnings.warn(message, UserWarning, stacklevel=6)
         self._subspaces[key] = found
         return found
 
