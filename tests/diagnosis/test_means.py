@@ -47,6 +47,9 @@ def test_more_environments_than_dimensions_are_no_limit(cells):
     means[..., :2] = rng.normal(size=(2, 5, 2)) * 3
     found = shift_of(*cells(np.full((2, 5), 300), means))
     assert (found.n_dimensions, found.limited) == (2, False)
+    # Nor are they where all features shift: there are no more.
+    found = shift_of(*cells(np.full((2, 5), 300), 3.0 * rng.normal(size=(2, 5, 2))))
+    assert (found.n_dimensions, found.limited) == (2, False)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])

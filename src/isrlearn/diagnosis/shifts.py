@@ -128,7 +128,7 @@ class Shift:
     @property
     def limited(self) -> bool:
         """Whether the number of environments, not the data, sets the number of dimensions."""
-        return self.shifted and self.n_dimensions >= self.limit
+        return self.shifted and self.limit <= self.n_dimensions < self.n_coordinates
 
     def described(self, effect: str) -> str:
         """Whether they differ, and where most; `effect` is a phrase with a place for the size."""
