@@ -70,6 +70,12 @@ def test_nan_among_texts_is_not_a_text(kind):
     assert as_array(kind(texts)).tolist() == texts
 
 
+@pytest.mark.parametrize("labels", [["a", "b", "a"], [4, 5, 4]], ids=str)
+def test_masked_labels_are_missing(labels):
+    masked = np.ma.array(labels, mask=[False, True, False])
+    assert as_array(masked).tolist() == [labels[0], None, labels[2]]
+
+
 def test_types_that_do_not_sort_are_refused():
     with pytest.raises(ValueError, match="mix types that cannot be sorted: int, str; convert"):
         encode(np.array([1, "a"], dtype=object))

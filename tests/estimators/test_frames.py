@@ -61,6 +61,8 @@ def test_unknown_environments_in_a_list_of_texts(binary):
     clf = ISRClassifier().fit(X, y, environments=listed)
     assert clf.environments_.tolist() == sorted(set(e))
     np.testing.assert_array_equal(clf.coef_, expected.coef_)
+    masked = ISRClassifier().fit(X, y, np.ma.array(e, mask=np.arange(len(e)) % 4 == 0))
+    np.testing.assert_array_equal(masked.coef_, expected.coef_)
     found = clf.predict(X, environments=listed)
     np.testing.assert_array_equal(found, expected.predict(X, environments=known))
     report = group_report(y, found, listed)

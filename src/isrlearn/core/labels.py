@@ -23,6 +23,8 @@ def is_missing(values: ArrayLike) -> NDArray[np.bool_]:
 
 def as_array(labels: Any) -> NDArray:
     """Labels as an array; of a list of texts, NumPy would turn NaN and numbers into texts too."""
+    if isinstance(labels, np.ma.MaskedArray):
+        return np.array(labels.tolist(), dtype=object)  # None where masked
     array = np.asarray(labels)
     listed = array.dtype.kind == "U" and isinstance(labels, list | tuple)
     return np.asarray(labels, dtype=object) if listed else array

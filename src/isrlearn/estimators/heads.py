@@ -92,10 +92,9 @@ class Sample:
         """
         weight = np.ones(len(self.cells.e)) if self.weight is None else self.weight
         known = np.random.default_rng(0).permutation(np.flatnonzero((self.cells.e >= 0) * weight))
-        cells, X = self.cells.rows(known), self.X[known]
+        cells, X, target = self.cells.rows(known), self.X[known][:], self.target
         key = np.column_stack([np.asarray(cells.cluster), cells.k, cells.e])
         _, first, own = np.unique(key, axis=0, return_index=True, return_inverse=True)
-        X, target = X[:] if isinstance(X, Rows) else X, self.target
         if average:
             members = sparse.csr_array((weight[known], (own.ravel(), np.arange(len(X)))))
             X = members @ X.astype(np.float64) / members.sum(axis=1)[:, None]
