@@ -228,7 +228,8 @@ def test_what_is_said_where_classes_shift_differently(well, tmp_path):
     out = " ".join(well(*fit, "--out", tmp_path / "m.isr").split())
     assert out.startswith(
         "2 of 3 directions shift between environments (tested at level 0.01); the one that shifts "
-        "most was removed: ISR-Mean removes fewer than there are environments, and one always stays."
+        "most was removed: ISR-Mean removes fewer than there are environments, and one always "
+        "stays."
     )
     shown = " ".join(well("inspect", tmp_path / "m.isr").split())
     assert "2 shift, ISR-Mean removes fewer than there are environments" in shown
