@@ -171,13 +171,16 @@ def check_rows(
     if target is None:
         X, y = check_features(estimator, X, reset=reset), None
     elif isinstance(X, Rows | str | os.PathLike):
-        X, y = check_features(estimator, X, reset=reset), np.asarray([] if y is None else y)
+        X, y = check_features(estimator, X, reset=reset), as_array([] if y is None else y)
         if y.shape != (len(X),):
             raise ValueError(f"y has shape {y.shape}, but X has {len(X)} rows")
         if target == "numbers":
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
     else:
         numeric = target == "numbers"
+        # pandas' NA cannot be compared, and a list of texts may hold NaN.
+        if not numeric and y is not None and (labels := as_array(y)).dtype == object:
+            y = np.where(is_missing(labels), np.array(None), labels)
         try:
             X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **_READ)
         except (TypeError, ValueError) as error:

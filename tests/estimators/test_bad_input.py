@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -69,17 +70,14 @@ def test_targets_that_are_not_finite(continuous, ternary):
     refused("contains NaN", ISRRegressor, (X, y, e))
 
 
-@pytest.mark.parametrize(
-    ("missing", "message"),
-    [
-        (None, r"class of row 3 is missing \(2 in all\); only environments may be unknown"),
-        (np.nan, "contains NaN"),
-    ],
-)
-def test_classes_that_are_missing(ternary, missing, message):
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("kind", [list, pd.Series, np.array])
+def test_classes_that_are_missing(ternary, missing, kind):
     X, y, e = ternary
     y = y.astype(object)
     y[[3, 8]] = missing
+    y = kind(y.tolist(), dtype=object) if kind is np.array else kind(y.tolist())
+    message = r"class of row 3 is missing \(2 in all\); only environments may be unknown"
     for estimator in (ISRClassifier, ISRTransformer):
         refused(message, estimator, (X, y, e))
 

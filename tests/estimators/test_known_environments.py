@@ -29,6 +29,16 @@ def test_an_own_intercept_undoes_a_shift_that_was_not_removed(shifted):
     np.testing.assert_array_equal(clf.classes_[shares.argmax(axis=1)], clf.predict(X, e))
 
 
+def test_a_search_passes_environments_to_its_best_estimator(shifted):
+    X, y, e = shifted
+    search = ISRClassifierCV(n_spurious=0, C=0.1, scale=1.0).fit(X, y, environments=e)
+    for method in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+        found = getattr(search, method)(X, environments=e)
+        expected = getattr(search.best_estimator_, method)(X, environments=e)
+        np.testing.assert_array_equal(found, expected)
+        assert (found != getattr(search, method)(X)).any()
+
+
 def test_new_and_unknown_environments_get_the_invariant_head(shifted):
     X, y, e = shifted
     clf = ISRClassifier(n_spurious=0).fit(X, y, e)

@@ -137,6 +137,7 @@ def test_environments_must_cover_the_rows(environments, message):
         ([[0], [1]], [0, 1], "accuracy", r"y_true must be one-dimensional.*\(2, 1\)"),
         ([], [], "accuracy", "not empty"),
         (["a", "b"], [0, 1], "accuracy", "can never be equal"),
+        (np.array(["0", "1"], dtype=object), [0, 1], "accuracy", "can never be equal"),
         (["a", None], ["a", "b"], "accuracy", "y_true is missing or not finite in row 1"),
         ([0.0, 1.0], [0.0, np.nan], "rmse", "y_pred is missing or not finite in row 1"),
         ([0.0, np.inf], [0.0, 1.0], "r2", "y_true is missing or not finite in row 1"),

@@ -144,22 +144,22 @@ class ISRClassifierCV(ClassifierMixin, Search):
     random_state: Any = None
 
     @available_if(_best_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray:
-        """Decision function of the best estimator."""
+    def decision_function(self, X: Any, environments: Any = None) -> NDArray:
+        """Decision function of the best estimator; environments, if known, as in its own."""
         check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
+        return self.best_estimator_.decision_function(X, environments)
 
     @available_if(_best_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray:
-        """Probability of each class, by the best estimator."""
+    def predict_proba(self, X: Any, environments: Any = None) -> NDArray:
+        """Probability of each class, by the best estimator; environments, if known, as there."""
         check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
+        return self.best_estimator_.predict_proba(X, environments)
 
     @available_if(_best_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> NDArray:
+    def predict_log_proba(self, X: Any, environments: Any = None) -> NDArray:
         """Logarithm of `predict_proba`."""
         check_is_fitted(self)
-        return self.best_estimator_.predict_log_proba(X)
+        return self.best_estimator_.predict_log_proba(X, environments)
 
     @property
     def classes_(self) -> NDArray:

@@ -280,9 +280,9 @@ class LinearScores(check.SparseInput):
         return softmax(self._logits(X, environments), axis=1)
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> NDArray:
+    def predict_log_proba(self, X: Any, environments: Any = None) -> NDArray:
         """Logarithm of `predict_proba`, finite where that has underflowed to zero."""
-        logits = self._logits(X)
+        logits = self._logits(X, environments)
         probability = softmax(logits, axis=1)
         return np.log(probability, out=log_softmax(logits, axis=1), where=probability > 0)
 

@@ -111,12 +111,13 @@ def checked(
     true, predicted = vector(y_true, "y_true", metric), []
     for name, values in predictions.items():
         predicted.append(vector(values, name, metric))
-        n, kinds = len(predicted[-1]), {true.dtype.kind, predicted[-1].dtype.kind}
+        n, types = len(predicted[-1]), [encode(v)[0].dtype for v in (true, predicted[-1])]
         if len(true) != n:
             raise ValueError(f"y_true has {len(true)} rows and {name} has {n}")
+        kinds = {kind.kind for kind in types}
         if kinds & set("US") and kinds & set("biuf"):
             raise ValueError(
-                f"y_true holds {true.dtype} and {name} {predicted[-1].dtype}, which can never "
+                f"y_true holds {types[0]} and {name} {types[1]}, which can never "
                 "be equal; give both the same type of label"
             )
     codes = None if clusters is None else encode(clusters)[1]
