@@ -211,7 +211,7 @@ RCFMNIST = Experiment(
         regression=True,
         n_spurious=(0, 1, 2, 3, 5, 9),
         scale=(0.0, 0.25, 0.5),
-        penalties=(1.0, 10.0, 100.0, 1000.0),
+        penalties=(1.0, 10.0, 100.0, 1e3, 1e4, 1e5),
         n_components=100,
     ),
     options={"n_train": 10_000, "n_validation": 3_000, "n_test": 5_000, "epochs": 10, "lr": 1e-3}
