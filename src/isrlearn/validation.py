@@ -179,7 +179,8 @@ def check_rows(
     else:
         numeric = target == "numbers"
         # pandas' NA cannot be compared, and a list of texts may hold NaN.
-        if not numeric and y is not None and (labels := as_array(y)).dtype == object:
+        labels = as_array(y) if isinstance(y, list | tuple) else y
+        if not numeric and str(getattr(labels, "dtype", "")) in ("object", "string", "str"):
             y = np.where(is_missing(labels), np.array(None), labels)
         try:
             X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **_READ)
