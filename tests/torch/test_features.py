@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from isrlearn import ISRClassifier
-from isrlearn.torch import extract_features
+from isrlearn.torch import extract_features, postprocess
 
 
 def body_outputs(model, x):
@@ -170,13 +171,22 @@ def test_layers_that_will_not_do(samples, model, layer, message):
         extract_features(model, [samples(8)], layer)
 
 
-def test_a_compiled_model_is_refused(network, samples):
-    model = torch.compile(network(), backend="eager")
+X, Y, E = torch.zeros(4, 6), torch.zeros(4).long(), torch.zeros(4).long()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+@pytest.mark.parametrize(
+    "compiled",
+    [partial(torch.compile, backend="eager"), partial(torch.jit.trace, example_inputs=X)],
+)
+def test_a_compiled_model_is_refused(network, samples, compiled):
+    model, inner = compiled(network().eval()), network()
     with pytest.raises(ValueError, match="compiled"):
         extract_features(model, [samples(8)])
-
-
-X, Y, E = torch.zeros(4, 6), torch.zeros(4).long(), torch.zeros(4).long()
+    if isinstance(model, torch.jit.ScriptModule):
+        inner.fc = model.fc
+        with pytest.raises(ValueError, match="compiled"):
+            postprocess(inner, [samples(8)])
 
 
 @pytest.mark.parametrize(

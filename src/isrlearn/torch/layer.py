@@ -25,13 +25,14 @@ def linear_layer(model: nn.Module, layer: str) -> Any:
     """The layer at a dotted path: an ``nn.Linear``, or a layer that wraps or extends one."""
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module; got a {type(model).__name__}")
-    if hasattr(model, "_orig_mod"):
-        raise ValueError("the model is compiled: pass the model given to torch.compile")
     modules = dict(model.named_modules(remove_duplicate=False))
+    found = modules.get(layer)
+    scripted = any(isinstance(module, torch.jit.ScriptModule) for module in (model, found))
+    if scripted or hasattr(model, "_orig_mod"):
+        raise ValueError("the model is compiled: pass the one given to torch.compile or torch.jit")
     outer = layer.rpartition(".")[0]
     if outer and _is_linear(modules.get(outer)):
         raise ValueError(f"layer {layer!r} is a part of the linear layer {outer!r}: name that one")
-    found = modules.get(layer)
     if not _is_linear(found):
         known = [name for name, module in modules.items() if name and _is_linear(module)]
         hint = f"its linear layers are {', '.join(map(repr, known))}" if known else "it has none"
