@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from isrlearn import ISRClassifier
-from isrlearn.torch import extract_features, postprocess
+from isrlearn.torch import evaluate, extract_features, postprocess
 
 
 def body_outputs(model, x):
@@ -187,6 +187,13 @@ def test_a_compiled_model_is_refused(network, samples, compiled):
         inner.fc = model.fc
         with pytest.raises(ValueError, match="compiled"):
             postprocess(inner, [samples(8)])
+
+
+def test_scores_of_nan_are_refused(network, samples):
+    x, y, e = samples(8)
+    for n_outputs in (1, 2):
+        with pytest.raises(ValueError, match="outputs are NaN"):
+            evaluate(network(n_outputs), [(x * torch.nan, y, e)])
 
 
 @pytest.mark.parametrize(

@@ -134,10 +134,9 @@ def torch_moments(
     regression = is_regression(task)
 
     def moments(block: list[Part]) -> Moments:
-        X, y, environments = _joined(block)
+        X, y, e = _joined(block)
         labels, targets = (None, y) if regression else (check_classes(torch.as_tensor(y)), None)
-        X = X.astype(float, copy=False)
-        return cell_moments(X, labels, environments, pooled=pooled, targets=targets)
+        return cell_moments(X.astype(float), labels, e, pooled=pooled, targets=targets)
 
     block: list[Part] = []
     total: Any = 0
@@ -192,6 +191,8 @@ def evaluate(
             predicted = target_values(outputs, batch.y).double()
         else:
             logits = class_logits(outputs, batch.y)
+            if logits.isnan().any():
+                raise ValueError("the model's outputs are NaN; are the inputs and weights finite?")
             predicted = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
         columns.append((predicted.cpu().numpy(), *batch.arrays()))
     y_pred, y_true, environments = _joined(columns)
