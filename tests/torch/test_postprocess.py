@@ -364,6 +364,15 @@ class TestLayersThatCannotBeReplaced:
             with_head(network(), classifier)
 
 
+def test_a_spectral_norm_in_training_mode_is_left_as_it_was(network, samples, loader):
+    model = network().train()
+    spectral_norm(model.fc)
+    before = deepcopy(model.state_dict())
+    postprocess(model, loader(samples()), head="adapt", n_spurious=1)
+    for name, values in model.state_dict().items():
+        assert torch.equal(values, before[name]), name
+
+
 def test_mistakes_are_named(network, samples, loader):
     x, y, e = samples()
     model, data = network(), loader((x, y, e))

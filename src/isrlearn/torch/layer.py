@@ -128,7 +128,8 @@ def weights_of(model: nn.Module, layer: str) -> tuple[NDArray, NDArray]:
     try:
         bias = _outputs(found, np.zeros((1, found.in_features)))[0]
         if type(found).forward is nn.Linear.forward:
-            weight = _array(found.weight)
+            with evaluating(found):  # a spectral norm in training mode changes whenever it is read
+                weight = _array(found.weight)
         else:
             d = found.in_features
             rows = (np.eye(min(_BLOCK, d - i), d, k=i) for i in range(0, d, _BLOCK))
