@@ -364,6 +364,21 @@ class TestLayersThatCannotBeReplaced:
             with_head(network(), classifier)
 
 
+def test_a_regression_that_is_scaled_after_the_layer(network, samples, loader):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = network(1)
+
+        def forward(self, x):
+            return self.inner(x)[:, 0] * 10 + 100
+
+    data, kept = loader(samples(task="regression")), {"layer": "inner.fc", "task": "regression"}
+    with pytest.raises(ValueError, match=r"do not determine .* regression scales them"):
+        postprocess(Scaled(), data, **kept)
+    postprocess(Scaled(), data, head="adapt", **kept)
+
+
 def test_a_spectral_norm_in_training_mode_is_left_as_it_was(network, samples, loader):
     model = network().train()
     spectral_norm(model.fc)

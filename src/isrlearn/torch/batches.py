@@ -35,9 +35,8 @@ class Batch(NamedTuple):
 
 def batches(loader: Iterable[Any], device: torch.device, *, shown: bool = False) -> Iterator[Batch]:
     """Checked batches of a loader on a device, with a progress bar if `shown`."""
-    total = length_hint(loader) or None
     number = -1
-    with progress(total, "batches", shown=shown) as advance:
+    with progress(length_hint(loader) or None, "batches", shown=shown) as advance:
         for number, item in enumerate(loader):
             yield _checked(item, number, device)
             advance(1)
@@ -104,10 +103,8 @@ def _to(x: Any, device: torch.device) -> Any:
 
 def model_device(model: nn.Module, device: Any = None) -> torch.device:
     """The device given, or that of the model's first parameter."""
-    if device is not None:
-        return torch.device(device)
-    parameter = next(model.parameters(), None)
-    return torch.device("cpu") if parameter is None else parameter.device
+    own = (parameter.device for parameter in model.parameters())
+    return torch.device(next(own, "cpu") if device is None else device)
 
 
 def outputs_of(model: nn.Module, x: Any) -> Tensor:

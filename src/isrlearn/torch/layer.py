@@ -79,8 +79,8 @@ def captured(model: nn.Module, layer: str) -> Iterator[Callable[[int], Tensor]]:
 
 
 @contextmanager
-def deciding(model: nn.Module, layer: str) -> Iterator[None]:
-    """A context that checks that a layer's outputs determine the model's, as before a softmax."""
+def deciding(model: nn.Module, layer: str, *, exact: bool = False) -> Iterator[None]:
+    """A context that checks that a layer's outputs determine the model's, or are equal to them."""
     logits = torch.empty(0)
 
     def remember(module: nn.Module, args: Any, outputs: Tensor) -> None:
@@ -89,10 +89,12 @@ def deciding(model: nn.Module, layer: str) -> Iterator[None]:
 
     def compare(module: nn.Module, args: Any, outputs: Any) -> None:
         values = getattr(outputs, "logits", outputs)
-        if not isinstance(values, Tensor) or values.shape != logits.shape or not len(logits):
+        if not isinstance(values, Tensor) or values.numel() != logits.numel() or not len(logits):
             return  # other layers follow
-        values, best = values.double(), logits.argmax(dim=1, keepdim=True)
-        if logits.shape[1] == 1:
+        values, best = values.double().reshape(logits.shape), logits.argmax(dim=1, keepdim=True)
+        if exact:
+            a, b = (values - logits).abs(), torch.tensor(-1)
+        elif logits.shape[1] == 1:
             # Samples must have the same order; some of them, because their pairs are many.
             a, b = (v[:_BLOCK] - v[:_BLOCK].T for v in (logits, values))
         else:
@@ -101,8 +103,8 @@ def deciding(model: nn.Module, layer: str) -> Iterator[None]:
         if wrong:
             raise ValueError(
                 f"the outputs of layer {layer!r} do not determine the prediction of {wrong} of "
-                f"{len(logits)} samples, for example because an adapter adds to them. "
-                "Merge it into the layer, or name the layer that computes the network's outputs"
+                f"{len(logits)} samples: an adapter adds to them, or a regression scales them, for "
+                "example. Merge that, or name the layer that computes the network's outputs"
             )
 
     found = linear_layer(model, layer)
@@ -152,9 +154,7 @@ def with_weights(model: nn.Module, layer: str, weight: NDArray, bias: NDArray) -
         raise ValueError(f"the model cannot be copied: {error}") from error
     old = found = copy.get_submodule(layer)
     if not _in_place(old):
-        place = _place(old)
-        found = nn.Linear(*weight.shape[::-1], device=place.device, dtype=place.dtype)
-        found.train(old.training)
+        found = nn.Linear(*weight.shape[::-1]).to(_place(old)).train(old.training)
         for name, module in list(copy.named_modules(remove_duplicate=False)):
             if module is old:
                 copy.set_submodule(name, found)

@@ -82,12 +82,12 @@ def postprocess(
     estimator.set_params(**parameters)
     reading = {"device": device, "progress": progress}
     if not hasattr(estimator, "fit_moments") or estimator.n_spurious == "permutation":
-        with deciding(model, layer):
+        with deciding(model, layer, exact=regression and not adapt):
             data = extract_features(model, loader, layer, out=out, **reading)
         estimator.fit(data.X, data.y, environments=data.environments)
     else:
         pooled = estimator._settings().keep(np.inf, d, 1) != "cell"
-        with deciding(model, layer):
+        with deciding(model, layer, exact=regression and not adapt):
             moments = torch_moments(model, loader, layer, pooled=pooled, task=task, **reading)
         if len(moments.environments) < 2 and estimator.missing_environments != "single":
             raise ValueError(
