@@ -225,6 +225,9 @@ class TestWhatCannotBeSaved:
         for estimator in (ISRClassifier(), ISRRegressor(), ISRTransformer()):
             with pytest.raises(ModelFileError, match="not fitted yet"):
                 isrlearn.save(estimator, path)
+        few = ISRClassifier(head="lda").partial_fit(np.eye(4), [0, 0, 1, 1], environments=[0] * 4)
+        with pytest.raises(ModelFileError, match="not fitted yet"):
+            isrlearn.save(few, path)
 
     def test_other_estimators(self, path):
         with pytest.raises(ModelFileError, match="got SGDClassifier"):

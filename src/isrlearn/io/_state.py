@@ -76,7 +76,7 @@ def _record(step: Any, allowed: Mapping[str, Any], prefix: str, arrays: Arrays) 
             f"a model file holds one of {', '.join(ESTIMATORS)} and, before it in a pipeline, "
             f"steps of {', '.join(STEPS)}; got {kind}. skops can store any pipeline"
         )
-    if not is_fitted(step):
+    if not is_fitted(step) or hasattr(step, "_missing_"):  # partial_fit may need more rows
         raise ModelFileError(f"this {kind} is not fitted yet: call fit before saving it")
     kept = {k: v for k, v in vars(step).items() if k != "feature_names_in_"}
     fitted = {k: _encoded(v, prefix + k, arrays) for k, v in kept.items()}
