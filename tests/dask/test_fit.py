@@ -289,6 +289,7 @@ def test_mistakes_are_named(case, data):
         (ISRClassifier(head=RidgeClassifier()), "needs rows in memory"),
         (ISRClassifier(n_spurious="permutation"), "needs rows in memory"),
     ],
+        (ISRClassifier(weights="subsample"), "needs rows in memory"),
 )
 def test_what_needs_memory_says_so(estimator, message, data):
     X, y, e, _ = data

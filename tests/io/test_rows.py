@@ -6,9 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifier
 
-from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
 from isrlearn.engine import ArrayRows, Rows, cell_moments
 from isrlearn.io import TableError, read_table, write_predictions
 
@@ -88,6 +89,19 @@ def test_fits_and_predictions_are_those_in_memory(streamed, data):
     basis = ISRTransformer().fit(table.X, table.y, environments=e).spurious_basis_
     again = ISRTransformer().fit(X, y, environments=e).spurious_basis_
     np.testing.assert_allclose(np.abs(basis), np.abs(again), atol=1e-8)
+
+
+def test_fits_of_some_of_the_rows_are_those_in_memory(streamed, data):
+    table, X = streamed
+    _, y, e = data
+    for estimator, more in (
+        (ISRClassifier(weights="subsample"), {}),
+        (ISRClassifier(), {"clusters": np.arange(N) // 2}),
+        (ISRClassifierCV(n_spurious=(0, 1), cv=2), {}),
+    ):
+        found = clone(estimator).fit(table.X, y, environments=e, **more)
+        expected = estimator.fit(X, y, environments=e, **more)
+        np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-8)
 
 
 def test_rows_travel_to_other_processes(streamed):

@@ -45,7 +45,7 @@ class DaskRows(Rows):
 
     def __getitem__(self, rows: slice) -> NDArray:
         """Raise: only tasks read these rows."""
-        raise ValueError("these rows are in parts, which only tasks can read")
+        raise ValueError("weights='subsample' needs rows in memory; use weights='group'")
 
     def in_parts(self, whole: Sample) -> DaskSample:
         """The sample of these rows with its labels sent to the workers, once for all passes."""

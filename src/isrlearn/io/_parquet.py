@@ -190,7 +190,9 @@ class ParquetRows(Rows):
     def __reduce__(self) -> Any:
         return ParquetRows, (self._table.path, self.feature_names)  # other processes open the file
 
-    def __getitem__(self, rows: slice) -> NDArray:
+    def __getitem__(self, rows: slice | NDArray) -> NDArray:
+        if not isinstance(rows, slice):
+            return self[:][rows]  # those of a fold, for example
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise ValueError(f"rows are read one after the other; got a step of {step}")
