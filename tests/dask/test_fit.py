@@ -288,13 +288,22 @@ def test_mistakes_are_named(case, data):
     [
         (ISRClassifier(head=RidgeClassifier()), "needs rows in memory"),
         (ISRClassifier(n_spurious="permutation"), "needs rows in memory"),
-    ],
         (ISRClassifier(weights="subsample"), "needs rows in memory"),
+    ],
 )
 def test_what_needs_memory_says_so(estimator, message, data):
     X, y, e, _ = data
     with pytest.raises(ValueError, match=message):
         isr_dask.fit(estimator, da.from_array(X), y, environments=e)
+
+
+def test_masked_environments_are_unknown(data):
+    X, y, e, _ = data
+    masked = np.ma.masked_array(e, np.arange(N) % 5 == 0)
+    for given in (masked, da.from_array(masked, chunks=100, asarray=False)):
+        found = isr_dask.fit(ISRClassifier(), da.from_array(X), y, environments=given)
+        expected = ISRClassifier().fit(X, y, environments=masked)
+        np.testing.assert_array_equal(found.moments_.count, expected.moments_.count)
 
 
 def test_nan_is_found(data):

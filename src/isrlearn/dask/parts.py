@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
+from isrlearn.core.labels import as_array
 from isrlearn.core.moments import Moments
 from isrlearn.dask.cluster import client_in_use, computed
 from isrlearn.engine import LogisticFit, LogisticLoss, Rows, fit_intercept, minimise
@@ -239,7 +240,7 @@ def _of_array(X: Any, roles: dict[str, Any]) -> tuple[DaskRows, Labels]:
             "frame it came from with the names of its columns, or call X.compute_chunk_sizes()"
         )
     # Labels are small compared to the features, so they are kept in memory.
-    labels = {r: np.asarray(v.compute() if hasattr(v, "compute") else v) for r, v in roles.items()}
+    labels = {r: as_array(v.compute() if hasattr(v, "compute") else v) for r, v in roles.items()}
     parts = X.rechunk({1: -1}).to_delayed().ravel().tolist()
     return DaskRows(parts, X.chunks[0], X.shape, _float([X.dtype])), labels
 
