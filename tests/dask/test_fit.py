@@ -266,6 +266,7 @@ BAD = {
     ),
     "no labels": (lambda X, y, e: (da.from_array(X), None, e), ValueError, "y is needed"),
     "numbers": (lambda X, y, e: (da.from_array(X), X[:, 0], e), ValueError, "continuous"),
+    "complex": (lambda X, y, e: (da.from_array(X + 1j), y, e), ValueError, "got complex128"),
     "no files": (lambda X, y, e: ([], "y", "e"), ValueError, "no files"),
     "no rows": (
         lambda X, y, e: (da.from_array(X[:0].reshape(0, D)), y[:0], e[:0]),

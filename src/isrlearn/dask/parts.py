@@ -54,8 +54,7 @@ class DaskRows(Rows):
         for rows in np.split(np.arange(len(self)), np.cumsum(self.lengths)[:-1]):
             cells = replace(whole.cells, k=whole.cells.k[rows], e=whole.cells.e[rows])
             labels.append(dask.delayed(replace(bare.rows(rows), cells=cells)))
-        persisted = list(dask.persist(*labels))
-        return DaskSample(**vars(whole), labels=persisted, client=client_in_use())
+        return DaskSample(**vars(whole), labels=list(dask.persist(*labels)), client=client_in_use())
 
     def groups(self, *, moments: bool) -> list[slice]:
         """Positions of consecutive parts, grouped into tasks that are worth scheduling.
@@ -160,8 +159,7 @@ def _group_sum(parts: list[Any], labels: list[Sample], of_sample: Any) -> Any:
 
 def _moments(sample: Sample, keep: str) -> Moments:
     """Moments of the cells that occur in a part."""
-    own = sample.cells.rows(np.arange(len(sample.cells.k)))
-    return replace(sample, cells=own).moments(keep)
+    return replace(sample, cells=sample.cells.rows(np.arange(len(sample.cells.k)))).moments(keep)
 
 
 def _own(sample: Sample, weights: Weights, within: Within | None) -> dict[str, Any]:
@@ -232,8 +230,8 @@ def _float(dtypes: Sequence[Any]) -> np.dtype:
 
 
 def _of_array(X: Any, roles: dict[str, Any]) -> tuple[DaskRows, Labels]:
-    if X.ndim != 2:
-        raise ValueError(f"X must have 2 dimensions, (rows, features); it has {X.ndim}")
+    if X.ndim != 2 or X.dtype.kind not in "biufO":
+        raise ValueError(f"X must be numbers (rows, features); got {X.dtype} of shape {X.shape}")
     if np.isnan(X.shape[0]):
         raise ValueError(
             "X's chunks have unknown lengths, so labels cannot be matched with its rows: pass the "
@@ -297,8 +295,7 @@ def _of_files(
     lengths = [stop - start for _, _, start, stop in parts]
     joined = [joined_labels(column, paths) for column in columns]
     labels = dict(zip(("y", "environments"), joined, strict=True))
-    shape = sum(lengths), widths[0]
-    return DaskRows(parts, lengths, shape, _float(dtypes), names[0]), labels
+    return DaskRows(parts, lengths, (sum(lengths), widths[0]), _float(dtypes), names[0]), labels
 
 
 def _described(path: Path, spec: Any) -> tuple[Any, ...]:
