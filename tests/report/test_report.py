@@ -211,6 +211,19 @@ class TestHonesty:
         assert worst.low < 0 < worst.high
         assert report.headline.startswith("No clear difference:")
 
+    def test_what_is_left_unchanged_is_not_called_removed(self):
+        X, y, environments = gaussian()
+        frame = pytest.importorskip("pandas").DataFrame(X, columns=list("abcde"))
+        data = (frame, y, environments)
+        report = make_report(fitted(ISRClassifier(scale=1.0), data), data)
+        page = words(report.html())
+        assert "None of the 5 directions was removed." in page
+        assert "Samples along the strongest direction" in page
+        assert "0 directions removed, of 3 that a test at level 0.01 finds" in page
+        assert "Nothing is removed. Predictions follow" in page
+        assert 'class="removed" x=' not in report.html()
+        assert "2 directions that shift between environments are kept." in report.card()
+
     def test_what_is_not_shown_is_stated(self):
         rng = np.random.default_rng(0)
         y, e = rng.integers(2, size=3000), rng.integers(20, size=3000)

@@ -28,7 +28,7 @@ def samples_figure(
     if found is None:
         return None
     places, cells = found
-    removed = bool(estimator.eraser_.basis.shape[1])
+    removed = estimator.eraser_.basis.shape[1] > 0 and estimator.scale < 1
     x, y = Axis.around(_inner(places[:, 0]), 48, 310), Axis.around(_inner(places[:, 1]), 294, 20)
     # The strip beside the plot shows what is left of the first coordinate; the jitter only
     # separates the points.
