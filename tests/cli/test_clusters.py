@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 
 import numpy as np
 import pytest
@@ -64,6 +66,15 @@ def test_fit_and_evaluate(tables, record, tmp_path):
     # The model names the column of the clusters.
     shown = record("evaluate", model, tables / "test.csv")["model"]["groups"]
     assert [group["low"] for group in shown] == [group.low for group in scores.groups]
+
+
+def test_the_python_of_a_report_gives_the_model(tables, record, tmp_path):
+    out, page = tmp_path / "m.isr", tmp_path / "report.html"
+    record("fit", tables / "train.csv", *ROLES, "--no-search", "--out", out, "--report", page)
+    code = re.search(r'aria-label="Python">(.*?)</pre>', page.read_text(encoding="utf-8"), re.S)
+    names: dict = {}
+    exec(html.unescape(code.group(1)), names)
+    np.testing.assert_allclose(names["model"].coef_, read_model(out).estimator.coef_, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("default:.*taken for independent")
