@@ -224,6 +224,14 @@ class TestHonesty:
         assert 'class="removed" x=' not in report.html()
         assert "2 directions that shift between environments are kept." in report.card()
 
+    def test_a_group_that_was_not_collected_is_a_reason_for_removal(self):
+        X, y, environments = gaussian()
+        seen = (y == 0) | (environments != environments[0])
+        rows = X[seen], y[seen], environments[seen]
+        clf, sentence = fitted(ISRClassifier(), rows), "ISR is expected to help in these cells"
+        assert sentence in words(make_report(clf, rows).html())
+        assert sentence not in words(make_report(clf, rows, gaussian(1)).html())
+
     def test_what_is_not_shown_is_stated(self):
         rng = np.random.default_rng(0)
         y, e = rng.integers(2, size=3000), rng.integers(20, size=3000)
