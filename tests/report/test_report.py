@@ -232,6 +232,15 @@ class TestHonesty:
         assert sentence in words(make_report(clf, rows).html())
         assert sentence not in words(make_report(clf, rows, gaussian(1)).html())
 
+    @pytest.mark.filterwarnings("ignore:all 3 dimensions shift")
+    def test_more_environments_show_no_more_than_all_dimensions(self):
+        rng, n = np.random.default_rng(0), 600
+        y, e = rng.integers(2, size=n), rng.integers(8, size=n)
+        X = rng.standard_normal((n, 3)) + 2 * rng.standard_normal((8, 3))[e]
+        page = words(make_report(fitted(ISRClassifier(head="lda"), (X, y, e)), (X, y, e)).html())
+        assert "2 directions removed, of 3 that a test at level 0.01 finds" in page
+        assert "more environments may show more" not in page
+
     def test_what_is_not_shown_is_stated(self):
         rng = np.random.default_rng(0)
         y, e = rng.integers(2, size=3000), rng.integers(20, size=3000)
