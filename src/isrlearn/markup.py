@@ -68,7 +68,7 @@ def table(rows: Sequence[Sequence[Any]], sides: str) -> str:
     found = f'<table style="{_TABLE}">{head}{_rows("td", shown, sides)}</table>'
     if rest:
         more = f'<table style="{_TABLE}">{_rows("td", rest, sides)}</table>'
-        found += folded(f"{len(rest)} more rows", more)
+        found += folded(f"{len(rest)} more row{'s' * (len(rest) > 1)}", more)
     return found
 
 

@@ -79,6 +79,14 @@ def test_result_reads_as_text_html_json_and_page(found, tmp_path):
     assert (tmp_path / "scan.html").read_text("utf-8").startswith("<!doctype html>")
 
 
+def test_words_follow_their_number():
+    columns, y = table(planted=False)
+    alone = {name: columns[name] for name in ("dose", "age", "weekday")}
+    assert scan(alone, y).headline == "No shortcut was found among 1 column."
+    del alone["weekday"]
+    assert scan(alone, y).headline == "No shortcut was found among 0 columns."
+
+
 def test_names_are_escaped():
     columns, y = table()
     columns["<b>x</b>"] = columns.pop("hospital")

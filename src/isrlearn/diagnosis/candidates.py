@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from isrlearn import markup
+from isrlearn.estimators.columns import counted
 from isrlearn.metrics import Change
 
 _NOTES = (
@@ -75,7 +76,7 @@ class Scan:
     def headline(self) -> str:
         """The answer in a sentence."""
         if not self.shortcuts:
-            return f"No shortcut was found among {len(self.table)} columns."
+            return f"No shortcut was found among {counted(len(self.table), 'column')}."
         first, *others = self.shortcuts
         label, value = first.group or ("", "")
         more = f" Also: {', '.join(each.name for each in others)}." if others else ""
@@ -94,7 +95,7 @@ class Scan:
                 lines.append(f"{each.name} was not tested: {each.note}.")
             if each.found and each.left_out:
                 names = ", ".join(each.left_out)
-                lines.append(f"While {each.name} is examined, {names} is left out as well.")
+                lines.append(f"Left out as well while {each.name} is examined: {names}.")
         if self.errors is not None:
             lines.append(
                 f"Errors of a strongly penalised model with all columns: {self.errors.note}."

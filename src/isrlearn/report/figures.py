@@ -63,11 +63,6 @@ def interval(score: Any, metric: str) -> str:
     return f"{score_text(score.low, metric)} to {score_text(score.high, metric)}"
 
 
-def plural(n: int, thing: str) -> str:
-    """A count and its noun, such as "1 direction" or "2,000 rows"."""
-    return f"{n:,} {thing}{'s' * (n != 1)}"
-
-
 @dataclass(frozen=True)
 class Axis:
     """A linear or logarithmic axis from `low` to `high`, drawn from `start` to `stop`.

@@ -27,6 +27,7 @@ from isrlearn.core.rank import RankTest
 from isrlearn.diagnosis import ColumnShare, Diagnosis, column_shares, diagnose
 from isrlearn.diagnosis.shares import origins, said
 from isrlearn.estimators import Comparison, TablePreparer
+from isrlearn.estimators.columns import counted
 from isrlearn.estimators.compare import LabelledRows, left_out
 from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.io.errors import optional
@@ -115,7 +116,7 @@ class Report:
             "interval": partial(figures.interval, metric=metric),
             "literal": partial(json.dumps, ensure_ascii=False),
             "name": figures.name_of,
-            "plural": figures.plural,
+            "plural": counted,
             "quoted": _quoted,
             "said": said,
             "score": partial(figures.score_text, metric=metric),
