@@ -279,6 +279,7 @@ def test_regression(well, tmp_path):
     fit = ("fit", tmp_path / "t.csv", "--label", "y", "--environment", "e", "--out", out)
     printed = well(*fit, "--task", "regression", "--alpha", "2")
     assert "rmse" in printed
+    assert "class" not in well("inspect", out).lower()
     assert isrlearn.load(out).alpha == 2
     record = json.loads(
         well(

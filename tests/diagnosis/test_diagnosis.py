@@ -270,6 +270,7 @@ def test_a_target_that_is_constant_in_an_environment():
     found = diagnose(X, np.where(e, 2.5, 1.5), e, n_bootstrap=0)
     assert found.target.shifted
     assert "The target itself shifts" in str(found)
+    assert "1 of 1" not in str(found)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e30])

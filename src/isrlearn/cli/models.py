@@ -130,6 +130,7 @@ def inspect(model: Path) -> Result:
         "written by": _listed(record["versions"], " "),
         "SHA-256": record["sha256"],
     }
+    kind = "class" if record["classes"] else ""  # a regression has none
     counts = [
         [label, environment, f"{n:g}"]
         for label, row in zip(record["classes"] or [""], record["count"], strict=True)
@@ -141,7 +142,7 @@ def inspect(model: Path) -> Result:
         table_of(record["estimator"], ["", ""], facts.items(), n_left=2),
         *shown,
         *share_table(found.metadata.get("shares")),
-        table_of("Training rows", ["class", "environment", "n"], counts, n_left=2),
+        table_of("Training rows", [kind, "environment", "n"], counts, n_left=2),
     ]
 
 

@@ -144,7 +144,7 @@ class Diagnosis:
         if t is not None and t.shifted:
             found.append(
                 f"The target itself shifts between environments, by up to {t.effect:.2f} standard "
-                f"deviations (p = {t.p_value:.2g}). ISR for regression assumes that it does not."
+                "deviations. ISR for regression assumes that it does not."
             )
         return tuple(found)
 

@@ -139,8 +139,9 @@ class Shift:
             return f"{'yes' if self.shifted else 'no'}, p {p}"
         k, a, b = self.largest
         where = f"{'' if k is None else f'class {k!r}, '}{a!r} against {b!r}"
-        along = f"along {self.n_dimensions} of {self.n_coordinates} dimensions"
-        return f"yes, p {p}; {along}; {effect.format(self.effect)} ({where})"
+        along = f"along {self.n_dimensions} of {self.n_coordinates} dimensions; "
+        along *= self.n_coordinates > 1  # the target of a regression has one
+        return f"yes, p {p}; {along}{effect.format(self.effect)} ({where})"
 
 
 @dataclass(frozen=True)
