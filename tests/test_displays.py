@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,14 @@ def test_several_models_share_the_axes(data, model):
     assert display.ax_ is ax
     assert len(ax.patches) == 2 * 6
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list(models)
+
+
+def test_names_of_many_groups_do_not_overlap():
+    e = np.repeat(np.arange(46), 10)
+    display = GroupDisplay.from_predictions(e % 2, e % 2, e)
+    display.figure_.canvas.draw()
+    names = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
+    assert not any(a.overlaps(b) for a, b in pairwise(names))
 
 
 def test_a_regression_is_scored_by_its_error(data):

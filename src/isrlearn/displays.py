@@ -38,11 +38,14 @@ class _Display(ABC):
         ----------
         ax : matplotlib Axes, optional
         """
-        if ax is None:
+        alone = ax is None
+        if alone:
             plt = optional("matplotlib.pyplot", "a plot", "plot")
             _, ax = plt.subplots(figsize=self.size, layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         self._draw(ax)
+        if alone:  # many groups need as many lines of text
+            self.figure_.set_figheight(max(self.size[1], 0.2 * len(ax.get_yticks())))
         return self
 
     @abstractmethod
