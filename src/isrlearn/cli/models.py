@@ -120,7 +120,7 @@ def inspect(model: Path) -> Result:
         elif test["rank"] > record["n_spurious"]:
             limit = "ISR-Mean removes fewer than there are environments, and one always stays"
             removed += f"; {test['rank']} shift, {limit}"
-    names = record["feature_names"] or ["not named"]
+    names, kind = record["feature_names"] or ["not named"], "class" if record["classes"] else ""
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     facts = {
         f"directions {fate(record['parameters'].get('scale', 0.0))}": removed,
@@ -130,7 +130,6 @@ def inspect(model: Path) -> Result:
         "written by": _listed(record["versions"], " "),
         "SHA-256": record["sha256"],
     }
-    kind = "class" if record["classes"] else ""  # a regression has none
     counts = [
         [label, environment, f"{n:g}"]
         for label, row in zip(record["classes"] or [""], record["count"], strict=True)

@@ -94,8 +94,7 @@ class Scan:
             if each.note:
                 lines.append(f"{each.name} was not tested: {each.note}.")
             if each.found and each.left_out:
-                names = ", ".join(each.left_out)
-                lines.append(f"Left out as well while {each.name} is examined: {names}.")
+                lines.append(f"Left out together with {each.name}: {', '.join(each.left_out)}.")
         if self.errors is not None:
             lines.append(
                 f"Errors of a strongly penalised model with all columns: {self.errors.note}."

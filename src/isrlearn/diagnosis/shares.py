@@ -77,8 +77,7 @@ def column_shares(
     # What shifts, in standardised units, as one orthonormal basis.
     removed = np.linalg.qr(estimator.eraser_.basis * unit[:, None])[0].T
     gone = np.bincount(place, np.sum(removed**2, axis=0)) / max(1, len(removed))
-    gone *= estimator.scale < 1
-    shares = {"removed": gone, "after": _explained(estimator, X, place)}
+    shares = {"removed": gone * (estimator.scale < 1), "after": _explained(estimator, X, place)}
     if y is not None:
         with warnings.catch_warnings(action="ignore"):
             plain = clone(estimator).set_params(n_spurious=0).fit(X, y, environments=environments)

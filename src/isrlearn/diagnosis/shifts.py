@@ -137,10 +137,9 @@ class Shift:
         p = "< 1e-16" if self.p_value < 1e-16 else f"= {self.p_value:.2g}"
         if not self.shifted or self.largest is None:
             return f"{'yes' if self.shifted else 'no'}, p {p}"
-        k, a, b = self.largest
+        (k, a, b), m = self.largest, self.n_coordinates
         where = f"{'' if k is None else f'class {k!r}, '}{a!r} against {b!r}"
-        along = f"along {self.n_dimensions} of {self.n_coordinates} dimensions; "
-        along *= self.n_coordinates > 1  # the target of a regression has one
+        along = f"along {self.n_dimensions} of {m} dimensions; " * (m > 1)
         return f"yes, p {p}; {along}{effect.format(self.effect)} ({where})"
 
 

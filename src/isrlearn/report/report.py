@@ -269,11 +269,10 @@ def _diagnosis(
         few = rows.at_most(_MOST_VALUES // rows.X.shape[1], metric_of(estimator))
         how: dict[str, Any] = {"clusters": few.clusters, "random_state": random_state}
         found = diagnose(*few[:3], task=task, compare=False, **how)
-        if comparison is None:
-            return found
+        unseen = None if comparison is None else left_out(comparison, few)
         # A test table may hold the cells that were not seen.
-        own = comparison if comparison.scored_on == "folds" else None
-        return replace(found, unseen=left_out(comparison, few), comparison=own)
+        own = comparison if comparison and comparison.scored_on == "folds" else None
+        return replace(found, unseen=unseen, comparison=own)
     except (ValueError, np.linalg.LinAlgError) as error:
         return f"These rows cannot be diagnosed: {error}"
 
