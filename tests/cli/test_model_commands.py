@@ -235,6 +235,19 @@ def test_what_is_said_where_classes_shift_differently(well, tmp_path):
     assert "2 shift, ISR-Mean removes fewer than there are environments" in shown
 
 
+def test_groups_without_training_rows_are_named(well, tmp_path):
+    data = sample(0)
+    kept = (data.y != data.y[0]) | (data.environments != data.environments[0])
+    for name, rows in (("all", slice(None)), ("some", kept)):
+        labels = {"label": names(data.y)[rows], "environment": data.environments[rows]}
+        write_columns(tmp_path / f"{name}.npz", {"X": data.X[rows], **labels})
+    fit = (*COLUMNS, "--no-search", "--out", tmp_path / "m.isr")
+    out = " ".join(well("fit", tmp_path / "some.npz", *fit).split())
+    group = f"class {names(data.y).tolist()[0]!r} in {data.environments.tolist()[0]!r}"
+    assert f"Groups without training rows: {group}. Only a test table can show their" in out
+    assert "without training rows" not in well("fit", tmp_path / "all.npz", *fit)
+
+
 def test_what_is_said_where_nothing_shifts(well, tmp_path):
     rng, lines = np.random.default_rng(0), ["dose,noise,ill,site"]
     for i in range(300):

@@ -187,7 +187,14 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         model, scores, found = fit_table(train, parts, **given)
         isrlearn.save(model.model, out, feature_names=model.feature_names, metadata=model.metadata)
     record |= {**model.to_dict(), "out": str(out)}
-    lines += [*_paragraphs(model.estimator, scores, found), *share_table(model.metadata["shares"])]
+    lines += _paragraphs(model.estimator, scores, found)
+    if task == "classification":
+        cells = isrlearn.core.labels.Cells.of(train.y, train.environments)
+        empty = isrlearn.diagnosis.CellCounts.of(cells).empty
+        if groups := [f"class {cell.label!r} in {cell.environment!r}" for cell in empty]:
+            listed, only = isrlearn.markup.listed(groups, 3), "Only a test table can show their"
+            lines.append(f"Groups without training rows: {listed}. {only} accuracy.\n")
+    lines += share_table(model.metadata["shares"])
     lines.append(f"The model is in {out}.")
     if report is not None:
         with working("Writing the report"):
