@@ -274,8 +274,7 @@ def rows() -> list[tuple[str, ...]]:
             "the same, features of networks: MC-CMNIST",
             "`isr bench partial-labels --draws 5 --datasets mc-cmnist --labels 100,50,25,10`",
             "5 draws (paper 10 × 10)",
-            "as above; the network of the smaller MC-CMNIST below; our ISR-Mean removed all that "
-            'its test found, as `method="multiclass"` does now',
+            "as above; the network of the smaller MC-CMNIST below",
             "[table](partial-labels-mc-cmnist/table.md)",
         ),
         (
