@@ -62,6 +62,8 @@ class TestPrediction:
         found = diagnose(X[seen], y[seen], e[seen], n_bootstrap=0)
         advice = found.recommendation
         assert found.has_gap
+        for text in (str(found), found._repr_html_()):
+            assert "By cross-validation, in the cells with rows" in text
         assert advice.prediction == "helps"
         assert "ISR is expected to help in these cells" in found.findings[1]
         clf = ISRClassifier(**advice.parameters).fit(X[seen], y[seen], environments=e[seen])
@@ -117,6 +119,7 @@ class TestPrediction:
         found = diagnose(X, y, e, n_bootstrap=0)
         assert 390 < found.n_compared < 420
         assert f"By cross-validation, on {found.n_compared} rows" in str(found)
+        assert f"By cross-validation, on {found.n_compared} rows" in found._repr_html_()
 
     def test_a_data_frame_names_its_columns(self, shortcut):
         pd = pytest.importorskip("pandas", reason="needs a data frame")

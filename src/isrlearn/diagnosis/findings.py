@@ -208,7 +208,8 @@ class Diagnosis:
         if self.unseen is not None:
             found.append(markup.folded("Environments left out", markup.table(*self._left_out())))
         if self.comparison is not None:
-            found.append(markup.folded(self.comparison.headline, self.comparison._repr_html_()))
+            title = f"{self._compared}: {self.comparison.headline}"
+            found.append(markup.folded(title, self.comparison._repr_html_()))
         about = f"{self._title} ({self.task}; tests at level {self.level:g})"
         return markup.block(markup.paragraph(about), *found)
 
@@ -219,6 +220,12 @@ class Diagnosis:
             f"Diagnosis of {self.n_samples:,} rows, {self.n_features:,} features, {n_classes}"
             f"{len(self.cells.environments)} environments"
         )
+
+    @property
+    def _compared(self) -> str:
+        """How the models were compared, and on which rows."""
+        sampled = f", on {self.n_compared:,} rows" if self.n_compared < self.n_samples else ""
+        return f"By cross-validation{sampled}" + ", in the cells with rows" * self.has_gap
 
     def __str__(self) -> str:
         """The whole diagnosis as plain text."""
@@ -235,8 +242,7 @@ class Diagnosis:
         for question, answer in self.answers:
             lines += _beside(f"{question:<28}", answer)
         if self.comparison is not None:
-            sampled = f", on {self.n_compared:,} rows" if self.n_compared < self.n_samples else ""
-            lines += ["", f"By cross-validation{sampled}", *self.comparison.lines(96)]
+            lines += ["", self._compared, *self.comparison.lines(96)]
         if self.unseen is not None:
             lines += ["", *markup.aligned(*self._left_out())]
         return "\n".join(lines)
