@@ -106,6 +106,14 @@ def calm(cluster, tmp_path_factory):
     return fitted, begun(folder)
 
 
+def test_chunks_in_the_memory_of_workers_are_fitted(client, calm, tmp_path):
+    y, e = labels()
+    there = rows(tmp_path).persist()
+    found = isr_dask.fit(ISRClassifier(), there, y, environments=e)
+    assert begun(tmp_path) == CHUNKS  # each once
+    np.testing.assert_array_equal(found.coef_, calm[0].coef_)
+
+
 @pytest.mark.parametrize("victims", [1, 2])
 @pytest.mark.parametrize("where", ["moments", "head"])
 def test_killed_workers_change_no_bit(client, calm, tmp_path, where, victims):
