@@ -171,6 +171,15 @@ class TestVerdict:
         assert found.answer == "hurts"
         assert list(found.models) == ["plain", "environment-balanced", "model"]
 
+    @pytest.mark.parametrize("search", [ISRClassifier, ISRClassifierCV])
+    @pytest.mark.parametrize("kept", [{"n_spurious": 0}, {"scale": 1.0}])
+    def test_balanced_weights_are_not_replaced_by_themselves(self, search, kept):
+        model = search(**kept, weights="group")
+        found = compare_models(*shortcut(), model=model, test=shortcut(1, 2000))
+        assert found.best == "group-balanced"
+        assert found.from_plain[found.best].worst.low > 0
+        assert found.verdict == "no clear difference"
+
     def test_a_removal_that_helps_is_to_be_used(self):
         # Environment 1 has no rows of class 0, which the test rows have: weights cannot help.
         X, y, e = shortcut(n=3000, agreement=0.7)

@@ -161,7 +161,8 @@ def compare_models(
 
     - "use it": the model is clearly better than the best alternative;
     - "use balanced weights instead": otherwise, if the best alternative is a balanced model that
-      is clearly better than the plain one or than the model;
+      is clearly better than the model, or than the plain one unless the model removes nothing and
+      has balanced weights itself;
     - "do not use it": otherwise, if the model is clearly worse than the best alternative or than
       the plain model;
     - "no clear difference" in all other cases.

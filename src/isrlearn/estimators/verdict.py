@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from isrlearn import markup
+from isrlearn.estimators.preparation import split_pipeline
 from isrlearn.metrics import GroupReport, PairedReport
 
 
@@ -58,8 +59,10 @@ class Comparison:
         if self.answer == "helps":
             return "use it"
         hurts = self.answer == "hurts"
-        if self.best != "plain" and (hurts or _better(self.from_plain[self.best]) > 0):
-            return "use balanced weights instead"
+        if self.best != "plain":
+            weights_help = _better(self.from_plain[self.best]) > 0
+            if hurts or (weights_help and not self._only_weights):
+                return "use balanced weights instead"
         worse = hurts or _better(self.from_plain[self.name]) < 0
         return "do not use it" if worse else "no clear difference"
 
@@ -100,6 +103,14 @@ class Comparison:
             weights = "{} to {} ({})".format(*_shown(self.from_plain[self.best].worst, found))
             lines.append(f"Balanced weights alone change the worst group from {weights}.")
         return tuple(lines)
+
+    @property
+    def _only_weights(self) -> bool:
+        """Whether the model is balanced weights itself, without a removal."""
+        found = split_pipeline(self.models[self.name].estimator)[1]
+        found = getattr(found, "best_estimator_", found)
+        kept = getattr(found, "n_spurious_", None) == 0 or getattr(found, "scale", 0) == 1
+        return kept and getattr(found, "weights", None) in ("class", "group")
 
     @property
     def _own(self) -> str:
