@@ -181,6 +181,16 @@ def test_numbers_written_as_text_are_pointed_out(form):
     assert "numbers" not in found[1].why
 
 
+@pytest.mark.parametrize("mark", ["-", "n.a.", "<0.1", "1_0"])
+def test_a_text_among_numbers_is_pointed_out(mark):
+    texts = [f"{i / 7:.4f}" for i in range(300)] + ["1e-05", mark]
+    for order in (1, -1):
+        table = {"x": np.array(texts[::order]), "z": np.arange(302) % 7}
+        assert (
+            TablePreparer().fit(table).columns_[0].why.endswith(f"; numbers, except for {mark!r}?")
+        )
+
+
 def test_many_columns_of_different_counts_are_measurements():
     rng = np.random.default_rng(0)
     X = {f"gene{i}": rng.choice(np.arange(10_000, 99_999), 150, replace=False) for i in range(5)}

@@ -143,15 +143,21 @@ def test_lists_of_no_fixed_length_must_have_one_length(tmp_path):
         read_table(tmp_path / "bad.parquet")
 
 
-@pytest.mark.parametrize("value", [{"a": 1}, ["red", "blue"]])
-def test_nested_columns_are_named(tmp_path, value):
+@pytest.mark.parametrize("value", [{"a": 1}, ["red", "blue"], [], b"\xff"])
+def test_columns_that_hold_neither_numbers_nor_text_are_named(tmp_path, value):
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"x": [1.0, 2.0], "tags": [value] * 2}), path)
-    with pytest.raises(TableError, match=r"column 'tags.* holds .*choose other columns"):
+    pq.write_table(pa.table({"tags": [value] * 2, "x": [1.0, 2.0]}), path)
+    with pytest.raises(TableError, match=r"column 'tags' holds .* not .*\(--exclude\)"):
         read_table(path, prepare=TablePreparer())
     assert read_table(path, features="x", prepare=TablePreparer()).X.tolist() == [[1], [2]]
-    with pytest.raises(TableError, match=r"holds .*, not labels"):
-        read_table(path, features="x", label="tags" if type(value) is dict else "tags_0")
+    table = read_table(path, prepare=TablePreparer(exclude=["tags"]))
+    assert table.X.tolist() == [[1], [2]]
+    assert table.preparation.describe() == [
+        ("tags", "left out", "as requested"),
+        ("x", "number", ""),
+    ]
+    with pytest.raises(TableError, match=r"column 'tags' holds .* not"):
+        read_table(path, features="x", label="tags")
 
 
 def test_an_archive_names_its_columns(tmp_path):
@@ -163,6 +169,8 @@ def test_an_archive_names_its_columns(tmp_path):
     table = read_table(tmp_path / "a.npz", label="dose")
     assert table.feature_names == ("age", "height")
     assert table.y.tolist() == [1, 4]
+    np.savez(tmp_path / "a.npz", X=X, y=np.array([[3], [5]]))
+    assert read_table(tmp_path / "a.npz", label="y").y.tolist() == [3, 5]
     np.savez(tmp_path / "b.npz", A=X, B=X)
     with pytest.raises(TableError, match="choose the array that holds the features: 'A', 'B'"):
         read_table(tmp_path / "b.npz")
@@ -250,6 +258,11 @@ class TestErrors:
                 column = "f_2" if name == "lists.parquet" else "f2"
                 assert f"column '{column}' {text}" in found
                 assert "in row 42" in found
+                assert (".csv, .tsv and .parquet tables" in found) == bool(np.isnan(value))
+
+    def test_no_array_of_features(self, tmp_path):
+        np.savez(tmp_path / "a.npz", X=np.ones((2, 2, 2)), y=np.arange(2))
+        assert "no array is two-dimensional (n, d); there are 'y'" in message(tmp_path / "a.npz")
 
     def test_the_label_is_not_a_feature(self, write):
         text = message(write("table.csv"), label="y", features=["f0", "y"])
@@ -281,8 +294,8 @@ class TestErrors:
             ("a,b\n1\n", "row 1 has 1 values for 2 columns"),
             ("a,b\n", "has no rows"),
             ("\n1,2\n", "must name the columns"),
-            ('a,b\n1,"2\n', "cannot be read"),
-            ("a,b\n1," + "9" * 200_000 + "\n", "cannot be read: field larger"),
+            ('a,b\n1,2\n1,"2\n3,4\n', "row 2 cannot be read: unexpected end"),
+            ("a,b\n1," + "9" * 200_000 + "\n", "row 1 cannot be read: field larger"),
         ],
     )
     def test_bad_text(self, tmp_path, text, found):

@@ -30,8 +30,11 @@ _DATE = re.compile(
     r"([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm]| ?Z|[+-]\d\d:?\d\d)?)?"
 )
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+")
-#: A number with thousands separated, a comma before its decimals, a currency or a unit.
-_NUMBER = re.compile(r"[-+]?[$€£]? ?\d+(,\d{3})*([.,]\d+)? ?(%|[$€£]|[A-Za-zµ°/]{1,8})?")
+#: A number; and one with thousands separated, a comma before its decimals, a currency or a unit.
+_PLAIN = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
+_NUMBER = re.compile(
+    rf"{_PLAIN.pattern}|[-+]?[$€£]? ?\d+(,\d{{3}})*([.,]\d+)? ?(%|[$€£]|[A-Za-zµ°/]{{1,8}})?"
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def free_text(present: NDArray) -> str:
     if sum(bool(_DATE.fullmatch(text)) for text in sample) >= 0.9 * len(sample):
         return "dates"
     if len(counts) > len(present) / 2 or sum(_frequent(counts).values()) < len(present) / 2:
-        return f"names, ids or free text: {len(counts):,} different values{_as_text(sample)}"
+        return f"names, ids or free text: {len(counts):,} different values{_as_text([*counts])}"
     return ""
 
 
@@ -113,10 +116,16 @@ def _frequent(counts: Counter[str]) -> dict[str, int]:
 
 
 def _as_text(different: list[str]) -> str:
-    """A remark if the values are numbers with a unit or with separators."""
-    numbers = sum(bool(_NUMBER.fullmatch(text)) for text in different)
-    many = len(different) > _FEWEST and numbers >= 0.9 * len(different)
-    return f"; numbers written as text, such as {shown_value(different[0])}?" if many else ""
+    """A remark if the values are numbers with a unit or separators, or nearly all are numbers."""
+    sample = different[:100]
+    n_numbers = sum(bool(_NUMBER.fullmatch(text)) for text in sample)
+    if len(different) <= _FEWEST or n_numbers < 0.9 * len(sample):
+        return ""
+    odd = next((text for text in different if not _PLAIN.fullmatch(text)), different[0])
+    written = (
+        "numbers written as text, such as" if _NUMBER.fullmatch(odd) else "numbers, except for"
+    )
+    return f"; {written} {shown_value(odd)}?"
 
 
 def categories_of(name: str, present: list[str], n_missing: int) -> Column:

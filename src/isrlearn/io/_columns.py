@@ -32,6 +32,10 @@ _MOST_EXTREMES = 10_000_000
 def chosen_features(source: Source, wanted: Any, reserved: Sequence[str | None]) -> list[str]:
     """Names of the feature columns; those reserved are the label, environment and clusters."""
     if wanted is None:
+        if not source.groups and not source.features:
+            raise TableError(
+                f"no array is two-dimensional (n, d); there are {listed(source.columns)}"
+            )
         if not source.features:
             raise TableError(f"choose the array that holds the features: {listed(source.groups)}")
         skipped = {*reserved, *source.index}

@@ -71,7 +71,7 @@ def open_archive(path: Path) -> Source:
     """Features in a two-dimensional array of a .npz archive, labels in one-dimensional ones.
 
     The columns of the array named X, or of the only two-dimensional one, are f0, f1, … or the names
-    in an array "feature_names"; those of another array A are A_0, A_1, …
+    in an array "feature_names"; those of another array A are A_0, A_1, …, a single one is A.
     """
     if not is_zipfile(path):
         raise TableError("this is not a .npz archive: save named arrays with numpy.savez")
@@ -83,6 +83,7 @@ def open_archive(path: Path) -> Source:
     widths = {name: a.shape[1] for name, a in arrays.items() if a.ndim == 2}
     main = "X" if "X" in widths else next(iter(widths)) if len(widths) == 1 else ""
     groups = {v: numbered("f" if v == main else f"{v}_", m) for v, m in widths.items()}
+    groups |= {v: (v,) for v, m in widths.items() if m == 1 and v != main}
     named = main in groups and _NAMES in arrays
     if named:
         names = tuple(map(str, as_labels(arrays[_NAMES].ravel(), _NAMES)))

@@ -25,6 +25,7 @@ from isrlearn.io.labels import label_array
 
 #: Limit on what a damaged footer can make the parser allocate.
 _THRIFT_LIMIT = 1 << 26
+_OTHER = "exclude it (--exclude), or choose columns by name, pattern or range (--features)"
 #: Numbers in a batch of rows that is decoded at a time.
 _BATCH = 1 << 20
 
@@ -68,18 +69,16 @@ class _ParquetFile:
         )
 
     def _width(self, file: Any, field: Any) -> int | None:
-        """Length of the lists of a column; None if it does not hold lists."""
-        if self._types.is_fixed_size_list(field.type):
-            width = int(field.type.list_size)
-        elif self._types.is_list(field.type) or self._types.is_large_list(field.type):
-            # Most writers do not store the length of lists; all must be as long as the first.
-            batch = next(file.iter_batches(batch_size=1, columns=[field.name]))
-            width = len(batch.column(0)[0].as_py() or [])
-        else:
+        """Length of the lists of a column; None if it does not hold lists of numbers."""
+        types, kind = self._types, field.type
+        lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+        if not lists or not self._is_number(kind.value_type):
             return None
-        if not width:
-            raise TableError(f"the first list of column {shown(field.name)} is empty")
-        return width
+        if types.is_fixed_size_list(kind):
+            return int(kind.list_size) or None
+        # Most writers do not store the length of lists; all must be as long as the first.
+        batch = next(file.iter_batches(batch_size=1, columns=[field.name]))
+        return len(batch.column(0)[0].as_py() or []) or None
 
     def read(
         self, features: Sequence[str], labels: Sequence[str], as_text: Sequence[str] | None = None
@@ -93,14 +92,14 @@ class _ParquetFile:
         coded = [*labels, *texts]
         for name in coded:
             if types.is_nested(kind := self.schema.field(self.owner[name]).type):
-                other = "choose other columns by name, pattern or range (--features)"
-                raise TableError(f"column {shown(name)} holds {kind}, not labels or text; {other}")
+                what = f"{kind}, not labels, text or vectors of one length"
+                raise TableError(f"column {shown(name)} holds {what}; {_OTHER}")
         check_expansion(self.path, 8 * self.n_rows * len(coded))
         # Repeated values are stored once.
         with self.open(read_dictionary=coded) as file:
             table = file.read(columns=coded, use_threads=False)
         kept = {name: self._labels(table.column(name), name) for name in labels}
-        found = {name: self._coded(table.column(name)) for name in texts}
+        found = {name: self._coded(table.column(name), name) for name in texts}
         cells = {name: np.array(v, dtype=object)[codes] for name, (v, codes) in found.items()}
         X: Any = ParquetRows(self.path, numbers)
         if as_text is not None:
@@ -112,8 +111,13 @@ class _ParquetFile:
         types, kind = self._types, self.schema.field(column).type
         kind = kind.value_type if column in self.groups else kind
         kind = kind.value_type if types.is_dictionary(kind) else kind
+        return kind if self._is_number(kind) else None
+
+    def _is_number(self, kind: Any) -> bool:
+        """Whether values of a type are numbers."""
+        types = self._types
         numbers = types.is_floating, types.is_integer, types.is_boolean, types.is_decimal
-        return kind if any(check(kind) for check in numbers) else None
+        return any(check(kind) for check in numbers)
 
     def dtype(self, columns: Sequence[str]) -> np.dtype:
         """float32 if every column of the file is float32 or float16, else float64."""
@@ -152,16 +156,20 @@ class _ParquetFile:
         kind = kind.value_type if types.is_dictionary(kind) else kind
         if types.is_floating(kind):
             return np.concatenate([self.numbers(chunk, name)[:, 0] for chunk in column.chunks])
-        return label_array(*self._coded(column), name)
+        return label_array(*self._coded(column, name), name)
 
-    def _coded(self, column: Any) -> tuple[list[Any], NDArray]:
+    def _coded(self, column: Any, name: str) -> tuple[list[Any], NDArray]:
         """Integers, booleans or text: codes of the few distinct values; None is the last."""
         pa, types = pyarrow(), self._types
         column = column if types.is_dictionary(column.type) else column.dictionary_encode()
         array = column.unify_dictionaries().combine_chunks()
         found, kind = array.dictionary, array.dictionary.type
         as_is = types.is_integer(kind) or types.is_boolean(kind)
-        values = (found if as_is else found.cast(pa.string())).to_pylist()
+        try:
+            values = (found if as_is else found.cast(pa.string())).to_pylist()
+        except pa.ArrowInvalid:
+            what = f"{kind} that is not text"
+            raise TableError(f"column {shown(name)} holds {what}; {_OTHER}") from None
         # Cast first: the codes of some writers are unsigned.
         codes = array.indices.cast(pa.int64()).fill_null(-1).to_numpy()
         return values + ([None] if (codes < 0).any() else []), codes

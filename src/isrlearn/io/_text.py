@@ -64,10 +64,14 @@ def _lines(path: Path) -> Iterator[list[str]]:
         lines = csv.reader(file, delimiter=separator, strict=True)
         first = next(lines, [])
         yield first
-        for n, row in enumerate(filter(None, lines), 1):
-            if len(row) != len(first):
-                raise TableError(f"row {n} has {len(row)} values for {len(first)} columns")
-            yield row
+        n = 0
+        try:
+            for n, row in enumerate(filter(None, lines), 1):
+                if len(row) != len(first):
+                    raise TableError(f"row {n} has {len(row)} values for {len(first)} columns")
+                yield row
+        except csv.Error as error:
+            raise TableError(f"row {n + 1} cannot be read: {error}") from None
 
 
 def _read(

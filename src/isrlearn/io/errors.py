@@ -14,8 +14,8 @@ from isrlearn import markup
 _LONGEST = 60
 #: What a message says about columns that are not complete columns of numbers.
 PREPARE = (
-    "isr fit does that without --strict and --engine dask (missing numbers: --impute); in Python, "
-    "isrlearn.TablePreparer does"
+    "isr fit does that for .csv, .tsv and .parquet tables, without --strict and --engine dask "
+    "(missing numbers: --impute); in Python, isrlearn.TablePreparer does"
 )
 
 

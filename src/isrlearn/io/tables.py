@@ -205,10 +205,15 @@ def _prepared(
     """Prepared features, labels, and what prepared them, fitted on them unless it was before."""
     known = getattr(prepare, "columns_", None)
     as_text = prepare.categorical if known is None else [c.name for c in known if c.categories]
-    rows, texts, own = source.read(features, labels, as_text)
+    # Columns that are excluded may hold what cannot be read.
+    excluded = {*features} & {*prepare.exclude} if known is None else set()
+    used = [name for name in features if name not in excluded]
+    rows, texts, own = source.read(used, labels, as_text)
     numbers = loaded(source.path, rows)
-    place = {name: i for i, name in enumerate(n for n in features if n not in texts)}
-    columns = {n: texts[n] if n in texts else numbers[:, place[n]] for n in features}
+    place = {name: i for i, name in enumerate(n for n in used if n not in texts)}
+    found = {n: texts[n] if n in texts else numbers[:, place[n]] for n in used}
+    found |= dict.fromkeys(excluded, np.full(len(numbers), np.nan))
+    columns = {name: found[name] for name in features}
     try:
         prepare = clone(prepare).fit(columns) if known is None else prepare
         if known is not None or not prepare.plain_:
