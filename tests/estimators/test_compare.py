@@ -141,6 +141,8 @@ class TestVerdict:
         made = replace(found, best=best, change=self.change(found, to_model), from_plain=from_plain)
         assert made.verdict == verdict
         assert made.headline.startswith(verdict.capitalize())
+        against = "plain" if verdict == "do not use it" else best
+        assert f" with the {against} model and " in made.headline
         simpler = "weights" in verdict and to_model[1] > 0
         assert (", the simpler choice: " in made.headline) == simpler
         assert str(made).startswith(made.headline)

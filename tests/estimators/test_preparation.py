@@ -282,3 +282,12 @@ def test_categories_equal_as_decimals_are_one_unless_the_table_had_both():
     assert found.tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0] * 4, [0] * 4]
     both = TablePreparer().fit({"x": np.array(["3.1", "3.10", "a"] * 20)})
     assert both.transform({"x": np.array(["3.10"])}).tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.parametrize("written", ["True", "TRUE", "true"])
+def test_truth_values_are_found_however_a_table_writes_them(written):
+    preparer = TablePreparer().fit({"x": np.array([written, "False"] * 20)})
+    for value in ("True", "TRUE", "true"):
+        assert preparer.transform({"x": np.array([value])}).tolist() == [[1]]
+    both = TablePreparer().fit({"x": np.array(["TRUE", "true", "a"] * 20)})
+    assert both.transform({"x": np.array(["TRUE"])}).tolist() == [[1, 0, 0]]

@@ -160,18 +160,20 @@ def write_column(column: Column, values: NDArray, out: NDArray) -> None:
             row = infinite.argmax()
             raise ValueError(f"column {column.name!r} is {out[row, 0]} in row {row + 1}")
     else:
-        place = {form(c): i for form in (_shortest, str) for i, c in enumerate(column.categories)}
+        place = {form(c): i for form in (_usual, str) for i, c in enumerate(column.categories)}
         missing = is_missing(values)
         codes, present = np.full(len(values), -1), texts_of(values[~missing])
-        codes[~missing] = [place.get(text, place.get(_shortest(text), -1)) for text in present]
+        codes[~missing] = [place.get(text, place.get(_usual(text), -1)) for text in present]
         m = len(column.categories)
         out[:, :m] = codes[:, None] == np.arange(m)
     if column.missing:
         out[:, -1] = missing
 
 
-def _shortest(text: str) -> str:
-    """A decimal as `texts_of` writes the number: files of one table may hold 2, 2.0 and 2.00."""
+def _usual(text: str) -> str:
+    """A number or truth value as Python writes it: tables may hold 2, 2.0 and 2.00, or TRUE."""
+    if text in ("TRUE", "FALSE", "true", "false"):
+        return text.capitalize()
     return texts_of(np.array([float(text)]))[0] if _DECIMAL.fullmatch(text) else text
 
 

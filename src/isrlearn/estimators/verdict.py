@@ -69,15 +69,17 @@ class Comparison:
     @property
     def headline(self) -> str:
         """The verdict and its main reason, in a sentence."""
-        found, verdict, decided = self.change, self.verdict.capitalize(), ""
+        found, other, verdict, decided = self.change, self.best, self.verdict.capitalize(), ""
+        if self.verdict == "do not use it" and self.answer != "hurts":
+            found, other = self.from_plain[self.name], "plain"
         before, after, difference = _shown(found.worst, found)
-        if self.answer == "no difference":
+        if not _better(found):
             verdict += ", the simpler choice" * ("weights" in verdict)
         elif found.worst.low <= 0 <= found.worst.high:
             decided = "; the average, {} to {} ({}), decides".format(*_shown(found.average, found))
         what = "accuracy" if found.metric == "accuracy" else "error"
         return (
-            f"{verdict}: the {what} of the worst group is {before} with the {self.best} model and "
+            f"{verdict}: the {what} of the worst group is {before} with the {other} model and "
             f"{after} with {self._own} ({difference}){decided}."
         )
 
