@@ -220,6 +220,20 @@ def test_bad_options(options, message, tmp_path, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mc-cmnist", "unknown network 'resnet-18'; there are: small, published"),
+        ("rcfmnist", "unknown network 'resnet-18'; there are: small, resnet18"),
+        ("clip", "unknown network 'resnet-18'; there are: clip, efficientnet-lite0"),
+    ],
+)
+def test_an_unknown_network_is_not_replaced_by_another(name, message, tmp_path, capsys):
+    arguments = ["bench", name, "--network", "resnet-18", "--seeds", "1"]
+    assert run([*arguments, "--out", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_group_dro_needs_a_network(clip_like, tmp_path, capsys):
     arguments = ["bench", "waterbirds", "--features", str(clip_like), "--seeds", "1"]
     assert run([*arguments, "--trained-with", "group_dro", "--out", str(tmp_path)]) == 1

@@ -76,8 +76,6 @@ def _clip(
     if options["features"] is not None:
         return TrainedFeatures(load_features(options["features"]), None)
     splits = load_waterbirds(options["data"])
-    if options["network"] not in ENCODERS:
-        raise ValueError(f"network={options['network']!r}: encoders are {', '.join(ENCODERS)}")
     return TrainedFeatures(mapped(splits, ENCODERS[options["network"]]()), None)
 
 
@@ -115,6 +113,7 @@ CLIP = Experiment(
     main=("original", "isr-mean", "isr-cov"),
     features=_clip,
     options={"data": None, "features": None, "network": "clip"},
+    networks=ENCODERS,
     n_seeds=1,
     labels={"original": "Linear Probing"},
     frozen=True,
@@ -169,6 +168,7 @@ MC_CMNIST = Experiment(
     options={"n_samples": 45_000, "network": "small", "epochs": 6, "lr": 2e-3, "batch_size": 128}
     | _PRECISION,
     full={"n_samples": None, "network": "published", "epochs": 14, "lr": 0.1, "batch_size": 256},
+    networks=("small", "published"),
     n_seeds=5,
     first_seed=1,
 )
@@ -219,6 +219,7 @@ RCFMNIST = Experiment(
     | _PRECISION,
     full={"n_train": 40_000, "n_validation": 10_000, "n_test": 10_000, "epochs": 30}
     | {"network": "resnet18"},
+    networks=("small", "resnet18"),
     n_seeds=3,
 )
 

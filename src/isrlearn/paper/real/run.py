@@ -51,6 +51,8 @@ class RealPlan:
         check_names("experiment", [self.experiment], REAL)
         check_names("objective", self.trained_with or (), self.of.trained_with)
         check_names("method", self.methods or (), self.of.methods)
+        if self.of.networks:
+            check_names("network", [self.settled["network"]], self.of.networks)
         if self.n_seeds is not None and self.n_seeds < 1:
             raise ValueError(f"n_seeds={self.n_seeds}: it must be at least 1")
         fixed = self.of.frozen and "data" in self.of.options  # an encoder of given images

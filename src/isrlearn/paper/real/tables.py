@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -43,6 +43,7 @@ class Experiment:
     #: From objective, seed, options and the path of a checkpoint to features.
     features: Callable[[str, int, Mapping[str, Any], Path], TrainedFeatures]
     options: Mapping[str, Any]  # everything that determines a run, with defaults
+    networks: Collection[str] = ()  # legal values of the option "network"; empty if not known
     full: Mapping[str, Any] = field(default_factory=dict)  # changes for the paper's sizes
     n_seeds: int
     rule: Rule = Rule(worst=True)  # by which settings are chosen  # noqa: RUF009
