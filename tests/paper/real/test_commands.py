@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -118,9 +119,19 @@ def test_files_of_features_are_the_runs(clip_like, tmp_path, capsys):
     ]
     assert "One file, so no spread" in pages[0]
     assert "over 2 files" in pages[1]
+    assert f"Run with features = {clip_like}.\n" in pages[0]
     seeds = (tmp_path / "2" / "results.csv").read_text(encoding="utf-8")
     assert "waterbirds,erm,original,average_accuracy,1," in seeds
     capsys.readouterr()
+
+
+def test_a_file_of_features_that_changed_is_scored_again(clip_like, tmp_path):
+    path, errors, data = tmp_path / "features.npz", [], load_features(clip_like)
+    for width in (64, 2, 2):
+        save_features(path, mapped(data, itemgetter((slice(None), slice(width)))))
+        plan = RealPlan("waterbirds", None, ("erm",), ("original",), {"features": (str(path),)})
+        errors.append([record.value for record in run_real(plan, tmp_path / "out").records])
+    assert errors[0] != errors[1] == errors[2]
 
 
 @pytest.mark.parametrize("name", ["waterbirds", "clip"])

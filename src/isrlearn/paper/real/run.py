@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -88,7 +89,9 @@ class RealPlan:
     def keys(self) -> list[CellKey]:
         """The cells, one for each score of a method on a network."""
         options = self.settled
-        runs = [{**options, "features": file} for file in self.files][: self.n_seeds]
+        files = self.files[: self.n_seeds]
+        # The same name may hold other features later.
+        runs = [{**options, "features": file, "sha256": _sha256(file)} for file in files]
         runs = runs or [options] * (self.n_seeds or self.of.n_seeds)
         return [
             CellKey(self.experiment, m, 0, seed, t, {}, {**run, "score": score})
@@ -141,7 +144,7 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
     experiment, files = result.plan.of, result.plan.files
     n, run = len({record.key.seed for record in result.records}), "file" if files else "seed"
     over = f"Mean ± standard deviation over {n} {run}s" if n > 1 else f"One {run}, so no spread"
-    settled = {**result.plan.settled, "features": " ".join(files) or None}
+    settled = {"features": " ".join(files)} if files else result.plan.settled
     settings = ", ".join(f"{k} = {v}" for k, v in settled.items() if v is not None)
     paragraphs = [
         f"{over}; {'*paper* is the number in the paper; ' if experiment.table else ''}"
@@ -159,6 +162,12 @@ def write_real(result: RealResult, out: Path | str, *, command: str = "") -> lis
         "result.json": json.dumps(result.to_dict(), indent=1),
     }
     return write_files(out, contents)
+
+
+def _sha256(path: str) -> str:
+    """What identifies the content of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _evaluated(folder: Path, cells: list[CellKey]) -> Iterator[Record | Failure]:
