@@ -290,7 +290,7 @@ class TestErrors:
         ("text", "found"),
         [
             ("a;b\n1;2\n", "must be separated by commas"),
-            ("a,a\n1,2\n", "2 columns are named 'a'"),
+            ("a,a\n1,2\n", "2 columns are named 'a'; give each a name"),
             ("a,b\n1\n", "row 1 has 1 values for 2 columns"),
             ("a,b\n", "has no rows"),
             ("\n1,2\n", "must name the columns"),

@@ -223,7 +223,7 @@ def check_names(names: Sequence[str]) -> None:
         raise TableError(f"there are {len(names)} columns; a table can have at most {_WIDEST}")
     if len(set(names)) < len(names):
         name, n = Counter(names).most_common(1)[0]
-        raise TableError(f"{n} columns are named {shown(name)}")
+        raise TableError(f"{n} columns are named {shown(name)}; give each a name of its own")
 
 
 def column_owners(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
