@@ -291,3 +291,23 @@ def test_truth_values_are_found_however_a_table_writes_them(written):
         assert preparer.transform({"x": np.array([value])}).tolist() == [[1]]
     both = TablePreparer().fit({"x": np.array(["TRUE", "true", "a"] * 20)})
     assert both.transform({"x": np.array(["TRUE"])}).tolist() == [[1, 0, 0]]
+
+
+def test_truth_values_are_numbers_where_they_were(tmp_path):
+    preparer = TablePreparer().fit({"x": np.arange(20) % 2})
+    values = np.array(["TRUE", "False", "0", None], dtype=object)
+    assert preparer.transform({"x": values}).ravel().tolist() == [1, 0, 0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(["m", "f"], ["male", "female"]), (["True", "False"], [1, 0]), (["a", "b", "c"], ["d", "e"])],
+)
+def test_a_column_without_a_known_category_is_warned_of(before, after, recwarn):
+    preparer = TablePreparer().fit({"x": np.array(before * 20)})
+    for known in before:  # also that of two which has no column of its own
+        preparer.transform({"x": np.array([known] * 20)})
+    preparer.transform({"x": np.array(after)})
+    assert not recwarn
+    with pytest.warns(UserWarning, match="'x' holds none of the categories that it had"):
+        preparer.transform({"x": np.array(after * 20)})

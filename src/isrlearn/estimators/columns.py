@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _DATE = re.compile(
     r"|\d\d?[ -][A-Za-z]{3,9}[ ,-]+\d{2,4}|[A-Za-z]{3,9} \d\d?,? \d{4})"
     r"([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?[AaPp][Mm]| ?Z|[+-]\d\d:?\d\d)?)?"
 )
+_TRUTH = {"True": 1, "False": 0}
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+")
 #: A number; and one with thousands separated, a comma before its decimals, a currency or a unit.
 _PLAIN = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -53,6 +55,7 @@ class Column:
     fill: float | None = None  #: What replaces a missing number.
     categories: tuple[str, ...] = ()  #: Each becomes a column of zeros and ones.
     missing: bool = False  #: Whether a further column marks the rows without a value.
+    zero: str | None = None  #: Of two categories, the one that has no column of its own.
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -132,15 +135,16 @@ def categories_of(name: str, present: list[str], n_missing: int) -> Column:
     """The categories of a column, each of which becomes a column; one of two is enough."""
     counts = Counter(present)
     kept, marked = tuple(_frequent(counts)), n_missing > 0
-    n, why = len(counts), f"{len(kept)} categories"
+    n, why, zero = len(counts), f"{len(kept)} categories", None
     if n > len(kept):
         why = f"the {len(kept)} most frequent of {n:,} categories{_as_text(list(counts))}"
     elif n + marked == 2:
-        zero = "a missing value" if marked else shown_value(kept[0])
-        why, kept, marked = f"{zero} is 0, {shown_value(kept[-1])} is 1", kept[-1:], False
+        zero = None if marked else kept[0]
+        other = "a missing value" if zero is None else shown_value(zero)
+        why, kept, marked = f"{other} is 0, {shown_value(kept[-1])} is 1", kept[-1:], False
     if marked:
         why += f", and a mark for {counted(n_missing, 'missing value')}"
-    return Column(name, CATEGORIES, why, None, kept, marked)
+    return Column(name, CATEGORIES, why, None, kept, marked, zero)
 
 
 def write_column(column: Column, values: NDArray, out: NDArray) -> None:
@@ -150,7 +154,7 @@ def write_column(column: Column, values: NDArray, out: NDArray) -> None:
         out[:, 0] = values if numeric else np.nan
         for row in [] if numeric else np.flatnonzero(~is_missing(values)):
             try:
-                out[row, 0] = float(values[row])
+                out[row, 0] = float(_TRUTH.get(_usual(values[row]), values[row]))
             except ValueError:
                 what = f"holds {shown_value(values[row])} in row {row + 1}, not a number"
                 raise ValueError(f"column {column.name!r} {what}") from None
@@ -160,10 +164,18 @@ def write_column(column: Column, values: NDArray, out: NDArray) -> None:
             row = infinite.argmax()
             raise ValueError(f"column {column.name!r} is {out[row, 0]} in row {row + 1}")
     else:
-        place = {form(c): i for form in (_usual, str) for i, c in enumerate(column.categories)}
+        every = (*column.categories, *([] if column.zero is None else [column.zero]))
+        place = {form(c): i for form in (_usual, str) for i, c in enumerate(every)}
         missing = is_missing(values)
         codes, present = np.full(len(values), -1), texts_of(values[~missing])
         codes[~missing] = [place.get(text, place.get(_usual(text), -1)) for text in present]
+        if every and len(present) >= _ENOUGH_ROWS and (codes < 0).all():
+            warnings.warn(
+                f"column {shown_value(column.name)} holds none of the categories that it had when "
+                f"it was prepared, such as {shown_value(every[0])}, but {shown_value(present[0])}",
+                UserWarning,
+                stacklevel=3,
+            )
         m = len(column.categories)
         out[:, :m] = codes[:, None] == np.arange(m)
     if column.missing:
@@ -172,7 +184,7 @@ def write_column(column: Column, values: NDArray, out: NDArray) -> None:
 
 def _usual(text: str) -> str:
     """A number or truth value as Python writes it: tables may hold 2, 2.0 and 2.00, or TRUE."""
-    if text in ("TRUE", "FALSE", "true", "false"):
+    if text.capitalize() in _TRUTH:
         return text.capitalize()
     return texts_of(np.array([float(text)]))[0] if _DECIMAL.fullmatch(text) else text
 

@@ -281,7 +281,7 @@ def _check_preparer(preparer: TablePreparer) -> None:
         preparer.impute in ("median", "mean", None) and isinstance(preparer.strict, bool),
         all(_are_texts([c.name, c.why]) and c.use in uses for c in columns),
         all(isinstance(c.categories, tuple) and _are_texts(c.categories) for c in columns),
-        all(isinstance(c.missing, bool) for c in columns),
+        all(isinstance(c.missing, bool) and isinstance(c.zero, str | None) for c in columns),
         all(type(c.fill) is (float if c.use == NUMBER else type(None)) for c in columns),
     )
     # The names of what columns become: a long name with many categories could fill the memory.
