@@ -109,6 +109,19 @@ def test_a_regression_compares_squared_errors():
     assert report.groups[0].p_value < 1e-6 < 0.01 < report.groups[1].p_value
 
 
+def test_one_row_decides_nothing():
+    rng = np.random.default_rng(0)
+    y, e = rng.normal(size=201), np.array([*"ab"] * 100 + ["c"])
+    before = y + rng.normal(size=201)
+    after = before + 0.01 * rng.normal(size=201)
+    before[-1], after[-1] = y[-1] + 12, y[-1] + 9
+    found = paired_report(y, before, after, e, metric="rmse").worst
+    assert found.difference == pytest.approx(-3)
+    assert found.low < -2 < 2 < found.high
+    same = paired_report(y, before, before, e, metric="rmse").worst
+    assert same.low == same.high == 0
+
+
 def test_rows_without_an_environment_count_in_the_average_only():
     e = E.astype(float)
     e[:100] = np.nan

@@ -148,8 +148,9 @@ def paired_report(
     P-values are those of the exact McNemar test: a sign test of the rows that only one of the
     models predicts correctly (or with a smaller error), or of the clusters by what they gain on
     balance. They are not adjusted for the number of groups. The intervals are percentiles of the
-    paired bootstrap, with half a row gained and half a row lost added to each group. Where several
-    groups are nearly the worst, that of the worst group is too wide rather than too narrow.
+    paired bootstrap, with half a row gained and half a row lost added to each group (of squared
+    errors: by as much as its rows differ on average). Where several groups are nearly the worst,
+    that of the worst group is too wide rather than too narrow.
 
     Examples
     --------
@@ -190,24 +191,38 @@ def paired_report(
     return PairedReport(metric, level, tuple(groups), *changes)
 
 
+def _one_more(code: NDArray, loss: NDArray) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Groups, and for each the losses (2 G', 2) of a row that is gained and of one that is lost.
+
+    In a group of few rows it is chance that none of them changes, or all in one direction: half of
+    each, as large as the changes in the group, keeps an interval from shrinking to a point.
+    """
+    G, differ = int(code.max()) + 1, loss[:, 0] != loss[:, 1]
+    n_changed = np.bincount(code[differ], minlength=G)
+    ends = np.tile([1.0, 0.0], (G, 1))  # the losses of an accuracy
+    for j, end in enumerate((loss.max(axis=1), loss.min(axis=1))):
+        total = np.bincount(code[differ], end[differ], minlength=G)
+        np.divide(total, n_changed, out=ends[:, j], where=n_changed > 0)
+    is_accuracy = set(np.unique(loss)) <= {0.0, 1.0}
+    few = np.arange(1, G)[(n_changed[1:] > 0) | is_accuracy]
+    return few, np.stack([ends[few], ends[few, ::-1]], axis=1).reshape(-1, 2)
+
+
 def _resampled(
     code: NDArray, loss: NDArray, unit: NDArray | None, n_draws: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Rows and both losses, summed by group (draws, groups, 3), of units that are drawn again."""
+    few, extra = _one_more(code, loss)
     if unit is None:
         # Rows with the same group and losses need one draw, of how many there are.
         kinds, share = np.unique(np.column_stack([code, loss]), axis=0, return_counts=True)
         code, loss, unit = kinds[:, 0].astype(int), kinds[:, 1:], np.arange(len(kinds))
     else:
         share = np.ones(unit.max() + 1)
-    n, m, G = int(share.sum()), len(share), int(code.max()) + 1
-    if set(np.unique(loss)) <= {0.0, 1.0}:
-        # In a group of few rows it is chance that none of them changes: half a row more that is
-        # gained and half a row that is lost keep the interval from shrinking to a point.
-        extra = np.array([[1.0, 0.0], [0.0, 1.0]] * (G - 1))
-        code, loss = np.r_[code, np.repeat(np.arange(1, G), 2)], np.vstack([loss, extra])
-        unit = np.r_[unit, m + np.arange(len(extra))]
-        share = np.r_[share, np.full(len(extra), 0.5)]
+    n, m, few = int(share.sum()), len(share), np.repeat(few, 2)
+    code, loss = np.r_[code, few], np.vstack([loss, extra])
+    unit = np.r_[unit, m + np.arange(len(extra))]
+    share = np.r_[share, np.full(len(extra), 0.5)]
     each, column = np.column_stack([np.ones(len(loss)), loss]), 3 * code[:, None] + np.arange(3)
     sums = csr_array((each.ravel(), (np.repeat(unit, 3), column.ravel())))
     drawn = [
