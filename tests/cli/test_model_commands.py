@@ -235,6 +235,28 @@ def test_what_is_said_where_classes_shift_differently(well, tmp_path):
     assert "2 shift, ISR-Mean removes fewer than there are environments" in shown
 
 
+@pytest.mark.filterwarnings("default::UserWarning")
+@pytest.mark.parametrize(
+    ("features", "task", "why"),
+    [
+        ("b", "classification", "one always stays"),
+        ("a,b", "regression", "with two environments none can be held out to see whether removal"),
+    ],
+)
+def test_it_is_said_why_a_shift_is_kept(isr, tmp_path, features, task, why):
+    rng, lines = np.random.default_rng(0), ["a,b,ill,site"]
+    for i in range(400):
+        site, ill = i % 2, i // 2 % 2
+        a, b = rng.normal([2 * ill, 3 * site])
+        lines.append(f"{a},{b},{ill},{'AB'[site]}")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    fit = ("fit", tmp_path / "t.csv", "--label", "ill", "--environment", "site", "--no-search")
+    given = ("--features", features, "--task", task, "--out", tmp_path / "m.isr")
+    code, out, _ = isr(*fit, *given)
+    assert code == 0
+    assert f"and was kept: {why}" in out
+
+
 def test_groups_without_training_rows_are_named(well, tmp_path):
     data = sample(0)
     kept = (data.y != data.y[0]) | (data.environments != data.environments[0])

@@ -328,8 +328,16 @@ def _paragraphs(
         origin = f"tested at level {test.level:g}"
     done, n_found = fate(scale), estimator.n_spurious_
     if not n_found and test is not None and test.rank:
-        effect = "does not clearly help" if hasattr(estimator, "compared_") else "costs accuracy"
-        n_found, done = test.rank, f"kept: removal {effect} in new environments"
+        why = {
+            (True, True): "removal does not clearly help in new environments",
+            (
+                True,
+                False,
+            ): "with two environments none can be held out to see whether removal helps",
+            (False, True): "removal costs accuracy in new environments",
+            (False, False): "one always stays",
+        }[hasattr(estimator, "compared_"), estimator.held_out_ is not None]
+        n_found, done = test.rank, f"kept: {why}"
     shifting = n_found if test is None else max(n_found, test.rank)
     s, was = ("s", "was") if shifting == 1 else ("", "were")
     of = f"{shifting} of {estimator.n_features_in_} directions"
