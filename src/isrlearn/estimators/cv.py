@@ -56,23 +56,23 @@ class ISRClassifierCV(ClassifierMixin, Search):
     threshold : {"auto", "worst-group", None}, default="auto"
         "worst-group" adds to the intercepts what makes the worst group of the held-out rows do
         best: the smallest change within half a standard error of the best. "auto" does so if
-        settings are selected by the worst group and no cell is missing.
+        settings are selected by the worst group and every cell has two rows or more.
     n_components, variant, level, missing_environments
         As in `ISRClassifier`.
     selection : str, default="worst-group"
-        What is compared: "worst-group", the accuracy of the class × environment where it is
-        lowest; "average", that of all held-out rows; "leave-one-environment-out", that of each
-        environment when it is held out and the others train (three are needed). Where a class was
-        never seen in an environment, "worst-group" also leaves out whole cells in turn, and the
-        lower score counts; if no cell can be spared, only settings that remove everything found
-        and give classes equal weight are compared. Groups of a few rows are shrunk to the accuracy
-        of their class, and the defaults of `ISRClassifier` are the choice unless another one is
-        better by one and a half standard errors, or in any case where most environments are
-        unknown. Where these defaults would remove nothing because that does harm (its
-        `held_out_`), settings that remove something are not tried. If settings differ in their
+        What is compared: "worst-group", the accuracy of the class × environment where it is lowest;
+        "average", that of all held-out rows; "leave-one-environment-out", that of each environment
+        when it is held out and the others train (three are needed). Where a class has no row in an
+        environment, or one row, which is never held out, "worst-group" also leaves out whole cells
+        in turn, and the lower score counts; if no cell can be spared, only settings that remove
+        everything found and give classes equal weight are compared. Groups of a few rows are shrunk
+        to the accuracy of their class, and the defaults of `ISRClassifier` are the choice unless
+        another one is better by one and a half standard errors, or in any case where most
+        environments are unknown. Where these defaults would remove nothing because that does harm
+        (its `held_out_`), settings that remove something are not tried. If settings differ in their
         penalty only, or none removes anything, the best one is the choice. Ties go to the setting
-        that removes least, then to the one that weights rows least, then to the smallest C, then
-        to the first.
+        that removes least, then to the one that weights rows least, then to the smallest C, then to
+        the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".

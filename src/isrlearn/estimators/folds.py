@@ -84,12 +84,12 @@ def _by_splitter(
 
 
 def unseen_cell_folds(cells: Cells, n_folds: int = 5) -> list[Fold] | None:
-    """Folds that hold out whole cells, as if they had not been collected; None if no cell is empty.
+    """Folds that hold out whole cells, as if not collected; None if every cell has two rows.
 
-    Held-out rows of the cells that exist do not show what a model does in a cell that was never
-    trained on; cells left out whole do. What remains must connect all classes and environments:
-    a class compared with itself must link one environment to the next. The list is empty where no
-    cell can be spared.
+    Held-out rows of the other cells do not show what a model does in a cell that was never trained
+    on, or whose only row always trains; cells left out whole do. What remains must connect all
+    classes and environments: a class compared with itself must link one environment to the next.
+    The list is empty where no cell can be spared.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def unseen_cell_folds(cells: Cells, n_folds: int = 5) -> list[Fold] | None:
     >>> [e[test].tolist() for _, test in unseen_cell_folds(Cells.of(k, e))]
     [[0, 0], [1, 1], [0, 0], [1, 1]]
     """
-    seen = cells.count() > 0
+    seen = cells.count() > 1
     if len(seen) < 2 or seen.all():
         return None
     left, folds = [tuple(cell) for cell in np.argwhere(seen)], []
@@ -114,15 +114,15 @@ def unseen_cell_folds(cells: Cells, n_folds: int = 5) -> list[Fold] | None:
         if not out:
             break
         left = [cell for cell in left if cell not in out]
-        held = (cells.e != MISSING) & ~rest[cells.k, cells.e]
+        held = (cells.e != MISSING) & (seen & ~rest)[cells.k, cells.e]
         folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
     return folds
 
 
-def empty_cells(cells: Cells) -> NDArray[np.bool_]:
-    """Which cells (K, E) have no row, and no row of unknown environment that may be theirs."""
+def empty_cells(cells: Cells, fewest: int = 1) -> NDArray[np.bool_]:
+    """Which cells (K, E) have too few rows, and no row of unknown environment may be theirs."""
     unknown = np.bincount(cells.k[cells.e == MISSING], minlength=len(cells.classes))
-    return (cells.count() == 0) & (unknown == 0)[:, None]
+    return (cells.count() < fewest) & (unknown == 0)[:, None]
 
 
 def _connected(seen: NDArray[np.bool_]) -> bool:

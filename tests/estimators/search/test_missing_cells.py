@@ -37,6 +37,18 @@ def test_a_group_that_was_never_collected_is_predicted(seed):
     assert worst(search, *test) > worst(plain, *test) + 0.2
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_cells_of_one_row_are_not_taken_for_groups_without_errors(seed):
+    # The only row of a cell is never held out: the scores are those of the other groups.
+    X, y, e = shortcut(seed, 1000)
+    agrees = y == e
+    agrees[[np.flatnonzero((y == k) & (e != k))[0] for k in (0, 1)]] = True
+    search = ISRClassifierCV().fit(X[agrees], y[agrees], e[agrees])
+    assert search.best_params_["scale"] == 0.0
+    assert not search.threshold_.any()
+    assert unseen_cell_folds(Cells.of(y[agrees], e[agrees])) == []
+
+
 def test_environments_known_for_one_class_only():
     X, y, e = shortcut(0, 1000)
     known = np.where(y == 0, e.astype(object), None)
@@ -67,7 +79,7 @@ def test_each_cell_is_left_out_once_and_the_rest_connects(seed):
     k, e = map(np.ravel, np.meshgrid(np.arange(K), np.arange(E)))
     kept = rng.random(len(k)) < 0.8
     kept[0] = False  # at least one cell is missing
-    k, e = k[kept], e[kept]
+    k, e = np.repeat(k[kept], 2), np.repeat(e[kept], 2)
     if len(np.unique(k)) < 2:
         pytest.skip("one class is left")
     cells = Cells.of(k, e)
