@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from isrlearn import ISRClassifier, ISRTransformer
+from isrlearn import ISRClassifier, ISRClassifierCV, ISRTransformer
 from isrlearn.core import (
     METHODS,
     Moments,
@@ -243,6 +243,23 @@ def test_tiny_invariant_features_survive_the_penalty(binary):
     units = np.array([1.0, 1e-3, 1.0, 1e-2, 1e-4])
     a, b = fit(binary), fit((X * units, y, e))
     np.testing.assert_allclose(b.decision_function(X * units), a.decision_function(X), atol=1e-6)
+
+
+def test_default_penalty_is_weaker_for_three_classes_or_more(binary, ternary):
+    for data, C in ((binary, 0.1), (ternary, 1.0)):
+        assert np.array_equal(fit(data).coef_, fit(data, C=C).coef_)
+        X, y, e = data
+        search = ISRClassifierCV(C=["auto"], scale=0.0, n_spurious="auto").fit(X, y, e)
+        assert np.array_equal(search.coef_, fit(data, C=C).coef_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_between_others_are_predicted_from_few_rows(seed):
+    rng = np.random.default_rng(seed)
+    y, e = rng.integers(0, 5, 300), rng.integers(0, 2, 300)
+    X = rng.normal(size=(300, 4)) + np.outer(4 * y, [1, 0, 0, 0]) + np.outer(2 * e, [0, 0, 0, 1])
+    clf = fit((X, y, e))
+    assert min(np.mean(clf.predict(X[y == k]) == k) for k in range(5)) > 0.85
 
 
 # Heads that cannot be folded

@@ -55,7 +55,7 @@ SETTINGS = tables.options(
     option("--components", "n_components", type=COMPONENTS, help="Principal components to use."),
     option("--variant", type=Choice(["pooled", "paper", "authors"]), help="[default: pooled]"),
     option("--head", type=HEADS, help="[default: logistic; ridge for a regression]"),
-    option("--C", "C", type=float, help="Inverse penalty of a classifier's head. [default: 0.1]"),
+    option("--C", "C", type=float, help="Inverse penalty. [default: 0.1; 1 for 3 classes or more]"),
     option("--alpha", type=float, help="Penalty of the ridge head. [default: 1]"),
     option("--weights", type=WEIGHTS, help="How the head treats groups. [default: within]"),
 )

@@ -58,7 +58,7 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
     C : float or "auto", default="auto"
         Inverse L2 penalty of the head, on whitened (or, with few rows per feature, standardised)
         features; in the published variants, on features as they are. "auto" is 0.1 for our
-        logistic head, else 1.
+        logistic head (1 with more than two classes), else 1.
     weights : {"auto", "within", "class", "group", "subsample"}, dict or None, default="auto"
         How the head treats classes and environments. "within" compares classes inside
         environments: each environment has intercepts of its own while the coefficients are

@@ -343,14 +343,18 @@ class Head:
     needs_rows : bool
         Whether moments are not enough.
     task : {"classification", "regression"}
-    penalty, weights
-        Its L2 penalty, on whitened features, and its weights of rows where they are "auto".
+    penalty : (float, float)
+        Its L2 penalty, on whitened features, where it is "auto": with two classes, and with more. A
+        strong one leaves the direction between two classes as it is, but of several classes those
+        that lie between others are hardly predicted any more.
+    weights : str or None
+        Its weights of rows where they are "auto".
     """
 
     fit: Callable[[Problem], tuple[NDArray, NDArray, Any]]
     needs_rows: bool
     task: str = "classification"
-    penalty: float = 1.0
+    penalty: tuple[float, float] = (1.0, 1.0)
     weights: str | None = "group"
 
 
@@ -383,7 +387,7 @@ def _ridge(problem: Problem) -> tuple[NDArray, NDArray, Any]:
 
 #: Every head, by its name in the estimators and on the command line.
 HEADS: dict[str, Head] = {
-    "logistic": Head(_logistic, needs_rows=True, penalty=10.0, weights="auto"),
+    "logistic": Head(_logistic, needs_rows=True, penalty=(10.0, 1.0), weights="auto"),
     "lda": Head(_lda, needs_rows=False),
     "ridge": Head(_ridge, needs_rows=False, task="regression"),
 }

@@ -165,7 +165,7 @@ class Streaming(check.SparseInput):
             )
         C = given.pop("C", "auto")
         usual = named.penalty if named else 1.0
-        penalty = given.pop("alpha", usual if isinstance(C, str) else 1.0 / C)
+        penalty: Any = given.pop("alpha", usual if isinstance(C, str) else 1.0 / C)
         return Settings(penalty=penalty, **given)
 
     @available_if(_from_moments)

@@ -69,8 +69,8 @@ class Settings:
     head : str, estimator, (coef, intercept) or None
         A name in `HEADS`, a linear scikit-learn estimator, a head that is only adapted, or no
         head at all.
-    penalty : float, default=1.0
-        L2 penalty of the head: 1/C, or alpha.
+    penalty : float or (float, float), default=1.0
+        L2 penalty of the head, 1/C or alpha; a pair: with two classes, and with more.
     compare : str, default="means"
         As in `ISRRegressor`.
     """
@@ -82,9 +82,14 @@ class Settings:
     n_components: Any = "auto"
     variant: str = "pooled"
     head: Any = None
-    penalty: float = 1.0
+    penalty: Any = 1.0
     weights: Any = None
     compare: str = "means"
+
+    def of_classes(self, n_classes: int) -> Settings:
+        """The same settings with the penalty that these many classes have."""
+        pair = isinstance(self.penalty, tuple)
+        return replace(self, penalty=self.penalty[n_classes > 2]) if pair else self
 
     def keep(self, n: float, d: int, n_cells: float = np.inf) -> Keep:
         """What the moments of n rows of d features keep of the scatter of their cells.
@@ -244,7 +249,7 @@ class Fitter:
 
     def fit(self, settings: Settings) -> Fitted:
         """Subspace, eraser and head for these settings, in the original features."""
-        s, P, held_out = settings, self.components, None
+        s, P, held_out = settings.of_classes(len(self.moments.classes)), self.components, None
         if s.compare == "auto":
             s, held_out = self._chosen(s)
         found = self._subspace(s)
@@ -282,7 +287,7 @@ class Fitter:
         removes = tested and method.uses_classes and s.variant == "pooled" and s.scale < 1
         if not removes or moments.n_features >= _WIDE:
             return None
-        rank = self._subspace(s).tested
+        s, rank = s.of_classes(len(moments.classes)), self._subspace(s).tested
         if moments.scatter is None or moments.pooled or not rank:
             return None
         return held_out_accuracy(moments, method, rank, penalty=s.penalty, scale=s.scale)

@@ -126,7 +126,7 @@ class Search(check.SparseInput, BaseEstimator):
         self.cv_results_ = rules.results_of(points, scores, pooled, self.selection_, compared)
         self.cv_results_ |= {} if unseen is None else {"unseen_cells": unseen}
         efforts = [rules.effort(point, self._penalty) for point in points]
-        first = rules.reference(points, self._penalty)
+        first = rules.reference(points, self._penalty, len(sample.cells.classes))
         only_penalties = len({repr(point | {self._penalty: None}) for point in points}) == 1
         if only_penalties or not rules.is_cautious(points[first]):
             margin = 0.0  # there is no removal to protect: the best setting is the choice
@@ -184,7 +184,8 @@ class Search(check.SparseInput, BaseEstimator):
     def _without_harm(self, points: list[dict], sample: Sample) -> list[dict]:
         """Settings that remove nothing, where the tested removal is harmful; else all of them."""
         idle = [point for point in points if point["scale"] == 1 or point["n_spurious"] == 0]
-        settings = self._estimator(**points[rules.reference(points, self._penalty)])._settings()
+        first = rules.reference(points, self._penalty, len(sample.cells.classes))
+        settings = self._estimator(**points[first])._settings()
         fitter = Fitter(sample, [settings]) if idle else None
         found = fitter.held_out(settings) if fitter else None
         if fitter is None or found is None or not is_harmful(found):
@@ -252,7 +253,7 @@ class Search(check.SparseInput, BaseEstimator):
         fitter = Fitter(train, settings, clip=True)
         sums = [np.empty(0)] * len(settings)
         # Strong penalties first: each head starts from the one before.
-        for i in sorted(range(len(settings)), key=lambda i: -settings[i].penalty):
+        for i in sorted(range(len(settings)), key=lambda i: -np.max(settings[i].penalty)):
             fitted = fitter.fit(settings[i])
             outputs = held_out.X @ fitted.coef.T + fitted.intercept
             values = self._values(outputs, held_out, train.cells.classes)

@@ -16,8 +16,8 @@ from isrlearn.validation import check_n_spurious
 SELECTIONS = ("worst-group", "average", "leave-one-environment-out")
 
 #: Rows with the accuracy of its class that a group is shrunk by, standard errors by which another
-#: setting must be better than the reference, and the reference's C.
-_SHRINKAGE, MARGIN, _REFERENCE_C = 5.0, 1.5, 0.1
+#: setting must be better than the reference, and the reference's C with two classes and with more.
+_SHRINKAGE, MARGIN, _REFERENCE_C = 5.0, 1.5, (0.1, 1.0)
 #: Shifts of the threshold that are tried, rounds over the classes, and standard errors from the
 #: best shift that are close to it.
 _SHIFTS, _ROUNDS, _CLOSE = 100, 2, 0.5
@@ -100,16 +100,16 @@ def effort(point: dict, penalty: str) -> tuple:
     return (removed if dimensions else 0.0, dimensions, weighted, freedom)
 
 
-def _strength(point: dict, penalty: str) -> float:
+def _strength(point: dict, penalty: str, n_classes: int = 2) -> float:
     """C or alpha of a setting."""
     value = point.get(penalty, "auto")
-    return _REFERENCE_C if isinstance(value, str) else float(value)
+    return _REFERENCE_C[n_classes > 2] if isinstance(value, str) else float(value)
 
 
-def reference(points: Sequence[dict], penalty: str) -> int:
+def reference(points: Sequence[dict], penalty: str, n_classes: int = 2) -> int:
     """Position of the setting that others must beat clearly: the defaults of `ISRClassifier`.
 
-    It removes all that a test finds, compares classes inside environments, and has C = 0.1.
+    It removes all that a test finds, compares classes inside environments, and has the same C.
 
     Examples
     --------
@@ -117,13 +117,14 @@ def reference(points: Sequence[dict], penalty: str) -> int:
     >>> points[reference(points, "C")]
     {'scale': 0.0, 'weights': 'within'}
     """
+    usual = _REFERENCE_C[n_classes > 2]
 
     def distance(i: int) -> tuple:
         point = points[i]
         tested = isinstance(point.get("n_spurious", "auto"), str)
-        weights, strength = point.get("weights"), _strength(point, penalty)
+        weights, strength = point.get("weights"), _strength(point, penalty, n_classes)
         within = isinstance(weights, str) and weights in ("auto", "within")
-        apart = abs(np.log(max(strength, np.finfo(float).tiny) / _REFERENCE_C))
+        apart = abs(np.log(max(strength, np.finfo(float).tiny) / usual))
         return (not is_cautious(point), not tested, not within, apart)
 
     return min(range(len(points)), key=distance)
