@@ -262,6 +262,19 @@ def test_difficult_data_get_advice_that_can_be_followed(name):
     ISRClassifier(**found.recommendation.parameters).fit(X, y, environments=e)
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_more_features_than_rows_are_tested_as_an_estimator_tests_them(task):
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(2, size=150), rng.integers(3, size=150)
+    X = rng.normal(size=(150, 700)) + 0.5 * e[:, None]
+    clf = ISRClassifier() if task == "classification" else ISRRegressor(compare="means")
+    test = clf.fit(X, y, e).rank_test_
+    found = diagnose(X, y, e, task=task, compare=False)
+    assert found.means.p_value == pytest.approx(test.p_values[0])
+    assert found.means.n_dimensions == test.rank > 0
+    assert found.stability is not None
+
+
 def test_cells_of_one_row_are_refused():
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     with pytest.raises(ValueError, match="40 rows with an environment are in as many cells"):

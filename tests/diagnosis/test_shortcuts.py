@@ -196,3 +196,13 @@ def test_same_column_more_finely_or_more_coarsely():
     assert columns["city"].same_as(country)
     assert columns["country"].same_as(np.unique(city, return_inverse=True)[1])
     assert not columns["city"].same_as(group)
+
+
+def test_more_features_than_rows_are_scanned():
+    rng = np.random.default_rng(0)
+    y, site = rng.integers(2, size=200), rng.integers(3, size=200)
+    X = rng.normal(size=(200, 600)) + 0.5 * site[:, None]
+    columns = {f"x{i}": x for i, x in enumerate(X.T)} | {"site": np.array(["a", "b", "c"])[site]}
+    (column,) = scan(columns, y).table
+    assert column.name == "site"
+    assert column.p_values[0] < 1e-6

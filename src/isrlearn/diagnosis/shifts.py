@@ -13,8 +13,9 @@ from isrlearn.core.laws import RowSample, covariance_shifts, mean_shifts
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import covariance_rank, independent_shifts, mean_rank
 from isrlearn.core.subspace import principal_angles
-from isrlearn.core.whiten import reliable_coordinates
+from isrlearn.core.whiten import reliable_components, reliable_coordinates
 from isrlearn.estimators.folds import empty_cells
+from isrlearn.estimators.pipeline import Fitter, Settings
 
 #: Rows below which a cell is called small: the standard error of its mean is then more than
 #: 0.3 standard deviations along every direction.
@@ -175,6 +176,13 @@ class Stability:
         angle, low, high = self.median[0], self.low[0], self.high[0]
         answer = "yes" if self.stable else "no"
         return f"{answer}: largest angle {angle:.1f}°, 95 % of draws {low:.1f}° to {high:.1f}°"
+
+
+def testable(fitter: Fitter) -> Fitter:
+    """The same rows with a scatter: of wide rows, on as many components as a test can whiten."""
+    features = fitter.features
+    p = reliable_components(features) if features.scatter is None else None
+    return fitter if p is None else Fitter(fitter.sample, [Settings(n_components=p)])
 
 
 def mean_shift(moments: Moments, cells: CellCounts, level: float) -> Shift:

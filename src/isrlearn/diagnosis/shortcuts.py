@@ -22,7 +22,7 @@ from isrlearn.diagnosis.columns import (
     gap,
     table_columns,
 )
-from isrlearn.diagnosis.shifts import CellCounts, Shift, mean_shift
+from isrlearn.diagnosis.shifts import CellCounts, Shift, mean_shift, testable
 from isrlearn.estimators import ISRClassifier, infer_environments
 from isrlearn.estimators.compare import thinned
 from isrlearn.estimators.heads import Sample
@@ -227,7 +227,7 @@ class _Examination:
 
     def shift(self, X: NDArray, cells: Cells) -> Shift:
         """Shift of the means of features."""
-        moments = Fitter(Sample(X, cells), [Settings()]).features
+        moments = testable(Fitter(Sample(X, cells), [Settings()])).features
         return mean_shift(moments, CellCounts.of(cells), self.level)
 
     def examined(self, column: TableColumn, n_candidates: int) -> Candidate:
