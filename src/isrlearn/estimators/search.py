@@ -204,7 +204,14 @@ class Search(check.SparseInput, BaseEstimator):
 
     def _splits(self, sample: Sample, validation: Any) -> list[Split]:
         if validation is not None:
-            return [(sample, self._held_out(validation))]
+            held_out = self._held_out(validation)
+            known, names = sample.cells.classes.tolist(), held_out.cells.classes.tolist()
+            if unknown := [name for name in names if name not in known]:
+                raise ValueError(
+                    f"y of validation has a class {unknown[0]!r} that y does not have; the classes "
+                    f"are {known}"
+                )
+            return [(sample, held_out)]
         rng = None if self.random_state is None else check_random_state(self.random_state)
         folds = folds_of(sample.X, sample.cells, self.selection_, self.cv, rng)
         return [(sample.rows(train), _named(sample, test)) for train, test in folds]

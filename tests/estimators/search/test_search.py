@@ -334,6 +334,14 @@ def test_validation_must_have_three_parts(data, validation, message):
         ISRClassifierCV().fit(data.X, data.y, environments=data.environments, validation=validation)
 
 
+@pytest.mark.parametrize("relabel", [str, lambda name: name + 1], ids=["text", "another class"])
+def test_validation_has_no_class_of_its_own(relabel):
+    y, e = np.arange(40) % 2, np.arange(40) // 2 % 2
+    X, other = np.random.default_rng(0).normal(size=(40, 3)), [relabel(name) for name in y.tolist()]
+    with pytest.raises(ValueError, match=r"a class .* that y does not have; the classes are \[0, 1"):
+        ISRClassifierCV().fit(X, y, e, validation=(X, other, e))
+
+
 def test_validation_and_left_out_environments_exclude_each_other(data):
     search = ISRClassifierCV(selection="leave-one-environment-out")
     with pytest.raises(ValueError, match="give no validation set"):
