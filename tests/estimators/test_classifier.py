@@ -245,6 +245,17 @@ def test_tiny_invariant_features_survive_the_penalty(binary):
     np.testing.assert_allclose(b.decision_function(X * units), a.decision_function(X), atol=1e-6)
 
 
+def test_rows_of_weight_zero_draw_no_unknown_environments(binary):
+    X, y, e = binary
+    known = np.where(np.random.default_rng(0).random(len(y)) < 0.5, e.astype(object), None)
+    noise = np.random.default_rng(1).normal(size=X.shape) * 100
+    more = np.vstack([X, noise]), np.append(y, y), np.append(known, np.roll(e, 1))
+    weight = np.repeat([1.0, 0.0], len(y))
+    found = ISRClassifier(n_spurious=1).fit(*more, sample_weight=weight)
+    expected = ISRClassifier(n_spurious=1).fit(X, y, known)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+
+
 def test_default_penalty_is_weaker_for_three_classes_or_more(binary, ternary):
     for data, C in ((binary, 0.1), (ternary, 1.0)):
         assert np.array_equal(fit(data).coef_, fit(data, C=C).coef_)

@@ -249,7 +249,7 @@ class Within:
         n, d = sample.X.shape
         many = np.count_nonzero(cells.e == MISSING) > _FEWEST_UNKNOWN * n
         if many and sample.has_rows and n * d * 8 <= _MOST_BYTES:
-            drawn = drawn_environments(sample.X[:], cells)
+            drawn = drawn_environments(sample.X[:], cells, sample.weight)
         K, E, e = len(cells.classes), len(cells.environments), cells.e if drawn is None else drawn
         codes = cells.k * (E + 1) + np.where(e == MISSING, E, e)
         count = np.bincount(codes, sample.weight, K * (E + 1)).reshape(K, E + 1)

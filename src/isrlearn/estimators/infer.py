@@ -161,14 +161,14 @@ def infer_environments(
     return guess
 
 
-def drawn_environments(X: NDArray, cells: Cells) -> NDArray[np.intp]:
+def drawn_environments(X: NDArray, cells: Cells, weight: NDArray | None = None) -> NDArray[np.intp]:
     """Codes of environments, unknown ones drawn at random from their predicted probabilities."""
     # A most probable environment that features hardly predict is that of most rows of the class:
     # such a guess would select rows by their features. A draw does not.
     unknown = np.flatnonzero(cells.e == MISSING)
     if len(cells.environments) < 2 or not len(unknown):
         return cells.e
-    model, A = _predictor(X, cells.k, cells.e, 1.0)
+    model, A = _predictor(X, cells.k, cells.e, 1.0, weight=weight)
     below = np.cumsum(model.predict_proba(A[unknown]), axis=1)[:, :-1]
     found = cells.e.copy()
     found[unknown] = (np.random.default_rng(0).random((len(unknown), 1)) > below).sum(axis=1)
@@ -176,17 +176,23 @@ def drawn_environments(X: NDArray, cells: Cells) -> NDArray[np.intp]:
 
 
 def _predictor(
-    X: NDArray, codes: NDArray, e: NDArray, C: float | None, folds: Any = None
+    X: NDArray,
+    codes: NDArray,
+    e: NDArray,
+    C: float | None,
+    folds: Any = None,
+    weight: NDArray | None = None,
 ) -> tuple[Any, NDArray]:
     """A model of the known environments given features and class, and what it predicts from."""
     known = e != MISSING
     # Classes weigh much and are hardly penalised: the share of an environment depends on them.
     indicators = _CLASS_WEIGHT * LabelBinarizer().fit_transform(codes)
-    A = np.hstack([StandardScaler().fit_transform(X), indicators])
+    A = np.hstack([StandardScaler().fit_transform(X, sample_weight=weight), indicators])
     model: Any = LogisticRegression(C=C or 1.0, max_iter=1000)
     if C is None:
         model = GridSearchCV(model, {"C": _PENALTIES}, scoring="neg_log_loss", cv=folds)
-    return model.fit(A[known], e[known]), A
+    given = {} if weight is None else {"sample_weight": weight[known]}
+    return model.fit(A[known], e[known], **given), A
 
 
 def _errors(X: NDArray, codes: NDArray, C: float | None, cv: int, rng: Any) -> NDArray[Any]:

@@ -338,7 +338,7 @@ def test_validation_must_have_three_parts(data, validation, message):
 def test_validation_has_no_class_of_its_own(relabel):
     y, e = np.arange(40) % 2, np.arange(40) // 2 % 2
     X, other = np.random.default_rng(0).normal(size=(40, 3)), [relabel(name) for name in y.tolist()]
-    with pytest.raises(ValueError, match=r"a class .* that y does not have; the classes are \[0, 1"):
+    with pytest.raises(ValueError, match=r"a class .* that y does not have; the classes are"):
         ISRClassifierCV().fit(X, y, e, validation=(X, other, e))
 
 
