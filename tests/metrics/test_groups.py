@@ -137,6 +137,8 @@ def test_environments_must_cover_the_rows(environments, message):
         ([[0], [1]], [0, 1], "accuracy", r"y_true must be one-dimensional.*\(2, 1\)"),
         ([], [], "accuracy", "not empty"),
         (["a", "b"], [0, 1], "accuracy", "can never be equal"),
+        ([0.5, 1.5], [0.5, 1.0], "accuracy", "such as 0.5 in y_true look continuous"),
+        ([0, 1], [0.25, 1.0], "accuracy", "such as 0.25 in y_pred look continuous.*rmse"),
         (np.array(["0", "1"], dtype=object), [0, 1], "accuracy", "can never be equal"),
         (["a", None], ["a", "b"], "accuracy", "y_true is missing or not finite in row 1"),
         ([0.0, 1.0], [0.0, np.nan], "rmse", "y_pred is missing or not finite in row 1"),

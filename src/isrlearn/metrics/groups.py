@@ -94,6 +94,12 @@ def vector(values: ArrayLike, name: str, metric: str) -> NDArray:
     if missing.any():
         row = int(missing.argmax())
         raise ValueError(f"{name} is missing or not finite in row {row}: {array[row]!r}")
+    fractions = array[array % 1 != 0] if metric == "accuracy" and array.dtype.kind == "f" else []
+    if len(fractions):
+        raise ValueError(
+            f"labels such as {fractions[0]:g} in {name} look continuous, not like classes; for a "
+            "regression give metric='rmse' or 'r2'"
+        )
     return array
 
 
