@@ -5,7 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
-from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
+from isrlearn import (
+    ISRClassifier,
+    ISRClassifierCV,
+    ISRRegressor,
+    ISRTransformer,
+    diagnose,
+)
 from isrlearn.core.labels import Cells
 from isrlearn.estimators.folds import folds_of
 from isrlearn.estimators.heads import n_repeated
@@ -78,6 +84,14 @@ def test_a_search_scores_rows_of_other_clusters():
     i = whole.best_index_
     gain = split.cv_results_["pooled_average"][i] - whole.cv_results_["pooled_average"][i]
     assert gain > 0.1
+
+
+def test_one_cluster_is_too_few_to_split():
+    X, y, e, clusters = clustered(0)
+    with pytest.raises(ValueError, match="1200 rows to split are of one: name smaller clusters"):
+        ISRClassifierCV().fit(X, y, e, clusters=np.zeros_like(clusters))
+    with pytest.raises(ValueError, match="rows to split are of one: name smaller clusters"):
+        diagnose(X, y, e, clusters=clusters % 2)
 
 
 def test_repeated_rows_are_seen():

@@ -71,7 +71,13 @@ def _by_splitter(
 ) -> list[Fold]:
     """Folds of scikit-learn's splitters, or folds given as pairs of rows."""
     if isinstance(cv, Integral):
-        n_folds = min(int(cv), len(np.unique(groups)))
+        n_clusters = len(np.unique(groups))
+        if n_clusters < 2:
+            raise ValueError(
+                f"a cluster is never split between folds, and the {len(groups)} rows to split are "
+                "of one: name smaller clusters, or leave clusters out"
+            )
+        n_folds = min(int(cv), n_clusters)
         cv = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
     with warnings.catch_warnings():
         # Clusters, or else environments, are the groups of splitters that use them; others warn.
