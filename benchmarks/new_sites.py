@@ -287,8 +287,8 @@ def main() -> None:
         f"Made by `python benchmarks/new_sites.py --seeds {options.seeds}`.",
         f"Means over {options.seeds} seeds (one run where a table has at most {MOST_ROWS:,} rows), "
         "then over sites; classes of a site count the same; ± is the standard error over sites of "
-        "the paired difference. **Best**. Every method but `ISRClassifier`, which has C = "
-        "0.1, chooses C by the accuracy in training sites left out in turn; `ISRClassifierCV` "
+        "the paired difference. **Best**. Every method but `ISRClassifier`, which has its default, "
+        "chooses C by the accuracy in training sites left out in turn; `ISRClassifierCV` "
         "also chooses how much to remove. Plain has no weights, group-balanced those of groups, "
         "`ISRClassifier` compares classes inside sites as it does by default, all others weight "
         "the classes alike (it and `ISRClassifierCV` were measured later than the other columns, "
