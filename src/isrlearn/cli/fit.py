@@ -328,16 +328,7 @@ def _paragraphs(
         origin = f"tested at level {test.level:g}"
     done, n_found = fate(scale), estimator.n_spurious_
     if not n_found and test is not None and test.rank:
-        why = {
-            (True, True): "removal does not clearly help in new environments",
-            (
-                True,
-                False,
-            ): "with two environments none can be held out to see whether removal helps",
-            (False, True): "removal costs accuracy in new environments",
-            (False, False): "one always stays",
-        }[hasattr(estimator, "compared_"), estimator.held_out_ is not None]
-        n_found, done = test.rank, f"kept: {why}"
+        n_found, done = test.rank, f"kept: {_why_kept(estimator)}"
     shifting = n_found if test is None else max(n_found, test.rank)
     s, was = ("s", "was") if shifting == 1 else ("", "were")
     of = f"{shifting} of {estimator.n_features_in_} directions"
@@ -362,3 +353,13 @@ def _paragraphs(
         title = f"{metric} on the validation table, which chose the settings"
         lines.append(f"{title}:\n\n{scores['validation']}\n")
     return lines
+
+
+def _why_kept(estimator: Any) -> str:
+    """Why nothing was removed although something shifts."""
+    compared = estimator.held_out_ is not None
+    if not hasattr(estimator, "compared_"):
+        return "removal costs accuracy in new environments" if compared else "one always stays"
+    if compared:
+        return "removal does not clearly help in new environments"
+    return "with two environments none can be held out to see whether removal helps"
