@@ -267,6 +267,9 @@ def test_groups_without_training_rows_are_named(well, tmp_path):
     out = " ".join(well("fit", tmp_path / "some.npz", *fit).split())
     group = f"class {names(data.y).tolist()[0]!r} in {data.environments.tolist()[0]!r}"
     assert f"Groups without training rows: {group}. Only a test table can show their" in out
+    scored = well("fit", tmp_path / "some.npz", *fit, "--test", tmp_path / "all.npz")
+    assert f"Groups without training rows: {group}." in " ".join(scored.split())
+    assert "Only a test table" not in scored
     assert "without training rows" not in well("fit", tmp_path / "all.npz", *fit)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import html
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 from isrlearn import ISRTransformer
 from isrlearn.cli import main
 from isrlearn.datasets import make_gaussian_environments
-from isrlearn.io import save, write_columns
+from isrlearn.io import load, save, write_columns
 
 COLUMNS = ("--label", "label", "--environment", "environment")
 
@@ -119,6 +121,31 @@ def test_regression(well, tmp_path):
     well("fit", table, *names, "--out", model, "--report", page)
     assert "root mean squared error" in page.read_text(encoding="utf-8")
     well("report", model, table, "--out", page)
+
+
+@pytest.mark.parametrize("options", [(), ("--no-search", "--fill-environments")])
+def test_the_python_of_a_report_gives_the_model(well, tmp_path, options):
+    """Also a threshold that the search moved, and environments that were filled in."""
+    rng, n = np.random.default_rng(4), 400
+    y = (rng.random(n) < 0.3).astype(int)
+    e = np.where(rng.random(n) < 0.75, y, 1 - y)
+    X = rng.normal(size=(n, 4)) * (1 + y[:, None])
+    X += np.outer(y, [1, 0, 0, 0]) + np.outer(e, [0, 4, 0, 0])
+    unknown = rng.random(n) < (0.5 if options else 0.0)
+    place = np.where(unknown, "", np.array(["day", "night"])[e])
+    table, model, page = (tmp_path / name for name in ("t.csv", "m.isr", "r.html"))
+    columns = {f"f{j}": column for j, column in enumerate(X.T)}
+    write_columns(table, {**columns, "label": y, "environment": place})
+    test = ("--test", table, "--out", model, "--report", page)
+    record = json.loads(well("fit", table, *COLUMNS, *options, *test, "--json"))
+    metadata = record["metadata"]
+    assert metadata["environments_filled"] if options else metadata["search"]["threshold"]
+    code = re.search(r'aria-label="Python">(.*?)</pre>', page.read_text(encoding="utf-8"), re.S)
+    names: dict = {}
+    exec(html.unescape(code.group(1)), names)
+    found, expected = names["model"], load(model)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-9)
 
 
 class TestMistakes:

@@ -183,7 +183,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
     with working(what, quietly=given["search"] or "validation" in parts):
-        given |= {"task": task, "columns": names, "prepared": columns}
+        filled = record.get("environments_filled", 0)
+        given |= {"task": task, "columns": names, "prepared": columns, "filled": filled}
         model, scores, found = fit_table(train, parts, **given)
         isrlearn.save(model.model, out, feature_names=model.feature_names, metadata=model.metadata)
     record |= {**model.to_dict(), "out": str(out)}
@@ -192,8 +193,9 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
         cells = isrlearn.core.labels.Cells.of(train.y, train.environments)
         empty = isrlearn.diagnosis.CellCounts.of(cells).empty
         if groups := [f"class {cell.label!r} in {cell.environment!r}" for cell in empty]:
-            listed, only = isrlearn.markup.listed(groups, 3), "Only a test table can show their"
-            lines.append(f"Groups without training rows: {listed}. {only} accuracy.\n")
+            only = "" if "test" in parts else " Only a test table can show their accuracy."
+            listed = isrlearn.markup.listed(groups, 3)
+            lines.append(f"Groups without training rows: {listed}.{only}\n")
     lines += share_table(model.metadata["shares"])
     lines.append(f"The model is in {out}.")
     if report is not None:
@@ -252,6 +254,7 @@ def fit_table(
     task: str,
     columns: Mapping[str, str],
     prepared: Any,
+    filled: int,
     search: bool,
     engine: str,
     scheduler: str | None,
@@ -278,6 +281,7 @@ def fit_table(
         estimator = found.fit(table.X, table.y, **given, validation=held).best_estimator_
     else:
         estimator = kind(**chosen).fit(table.X, table.y, **given)
+    moved = getattr(found, "threshold_", np.zeros(1))
     scores = {part: scored(estimator, rows) for part, rows in {"train": table, **others}.items()}
     if table.named and table.preparation is None:
         estimator.feature_names_in_ = np.array(table.feature_names, dtype=object)
@@ -295,7 +299,9 @@ def fit_table(
             "n_settings": len(found.cv_results_["params"]),
             "best_score": found.best_score_,
             "best_params": {name: str(value) for name, value in found.best_params_.items()},
+            "threshold": moved.tolist() if moved.any() else None,
         },
+        "environments_filled": filled,
         "prepared": prepared,
         "shares": _shares(estimator, table),
     }

@@ -234,6 +234,8 @@ def report_on(
         "scored": held_out and str(held_out.path),
         "sha256": model.sha256,
         **tables.stored(model, "columns"),
+        "threshold": tables.stored(model, "search").get("threshold"),
+        "filled": model.metadata.get("environments_filled"),
         "prepared": tables.prepared_columns(model),
         "prepare": model.preparer and repr(clone(model.preparer)),
         **{role: str(name) for role, name in columns.items() if name},

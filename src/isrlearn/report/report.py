@@ -230,17 +230,18 @@ def make_report(
         _rank_test(estimator, training),
         samples_figure(estimator, given[-1], training),
         _diagnosis(estimator, given[0], found.comparison, random_state),
-        _sources(steps) | dict(sources or {}),
+        _sources(steps, model) | dict(sources or {}),
         columns,
     )
 
 
-def _sources(steps: Any) -> dict[str, Any]:
-    """What is known about the preparation of a pipeline."""
-    first = None if steps is None else steps[0]
-    if not isinstance(first, TablePreparer):
-        return {}
-    return {"prepared": first.describe(), "prepare": repr(clone(first))}
+def _sources(steps: Any, model: Any) -> dict[str, Any]:
+    """What is known about the threshold of a search and the preparation of a pipeline."""
+    first, moved = None if steps is None else steps[0], getattr(model, "threshold_", np.zeros(1))
+    found = {"threshold": moved.tolist() if moved.any() else None}
+    if isinstance(first, TablePreparer):
+        found |= {"prepared": first.describe(), "prepare": repr(clone(first))}
+    return found
 
 
 def _arrays(data: Any, steps: Any) -> LabelledRows:
