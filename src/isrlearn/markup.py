@@ -26,13 +26,29 @@ body {{ max-width: 62rem; margin: 0 auto; padding: 1rem }}</style></head>
 def line(value: Any, longest: int | None = None) -> str:
     r"""A value as one line of text that cannot rearrange its surroundings.
 
+    Of a long one the middle is left out: names often differ only at one of their ends.
+
     Examples
     --------
-    >>> line("<b>\u202e\n"), len(line("x" * 500, 60))
-    ('<b>??', 60)
+    >>> line("<b>\u202e\n"), line("University Hospital, ward 12", 15)
+    ('<b>??', 'Univers…ward 12')
     """
     text = "".join(c if c.isprintable() else "?" for c in str(value))
-    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
+    if longest is None or len(text) <= longest:
+        return text
+    return f"{text[: longest // 2]}…{text[len(text) - (longest - 1) // 2 :]}"
+
+
+def number(value: float, sign: str = "") -> str:
+    """A number with three digits, or below a million with all digits before the point.
+
+    Examples
+    --------
+    >>> number(0.012345), number(64123.4, "+"), number(2.5e7)
+    ('0.0123', '+64,123', '2.5e+07')
+    """
+    text = f"{value:{sign}.3g}"
+    return f"{value:{sign},.0f}" if "e+" in text and abs(value) < 1e6 else text
 
 
 def listed(names: Sequence[str], most: int) -> str:

@@ -318,6 +318,14 @@ class TestPage:
             names["model"].coef_, digits_report.estimator.coef_, rtol=1e-6, atol=1e-8
         )
 
+    def test_errors_in_thousands_are_written_out(self):
+        X, y, environments = gaussian(task="regression")
+        noise = np.random.default_rng(0).normal(size=len(y))
+        data = (X, 5e4 * (y + noise), environments)
+        found = make_report(fitted(ISRRegressor(), data), data, data)
+        assert "e+0" not in words(found.html()) + found.card()
+        assert f"{found.evidence.best.worst:,.0f}" in found.headline
+
     def test_missing_jinja_names_the_extra(self, digits_report, monkeypatch):
         monkeypatch.setitem(sys.modules, "jinja2", None)
         with pytest.raises(ImportError, match=r'needs jinja2: pip install "isrlearn\[report\]"'):

@@ -179,12 +179,15 @@ def _better(found: PairedReport) -> int:
 
 
 def _score(value: float, found: PairedReport) -> str:
-    return f"{value:.1%}" if found.metric == "accuracy" else f"{value:.3g}"
+    return f"{value:.1%}" if found.metric == "accuracy" else markup.number(value)
 
 
 def _shown(change: Any, found: PairedReport) -> tuple[str, str, str]:
     """Scores before and after, and their difference with its interval, in points for accuracies."""
-    factor, form, unit = (100, "+.1f", " points") if found.metric == "accuracy" else (1, "+.3g", "")
-    value, low, high = (f"{factor * v:{form}}" for v in (change.difference, *change[2:]))
+    changes, unit = (change.difference, *change[2:]), ""
+    if found.metric == "accuracy":
+        (value, low, high), unit = (f"{100 * v:+.1f}" for v in changes), " points"
+    else:
+        value, low, high = (markup.number(v, "+") for v in changes)
     difference = f"{value}{unit}, {100 * found.level:g}% interval {low} to {high}"
     return _score(change.before, found), _score(change.after, found), difference

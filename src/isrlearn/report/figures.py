@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from isrlearn.core.rank import RankTest
-from isrlearn.markup import line
+from isrlearn.markup import line, number
 from isrlearn.metrics import GroupScore
 from isrlearn.report.evidence import Evidence, real_shifts
 
@@ -46,16 +46,16 @@ def group_name(score: GroupScore) -> str:
 
 
 def score_text(value: float, metric: str) -> str:
-    """An accuracy in per cent, or an error with three digits.
+    """An accuracy in per cent, or an error with at least three digits.
 
     Examples
     --------
     >>> score_text(0.73771, "accuracy"), score_text(1234.5, "rmse"), score_text(math.inf, "rmse")
-    ('73.8%', '1.23e+03', '∞')
+    ('73.8%', '1,234', '∞')
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else "unknown"
-    return f"{100 * value:.1f}%" if metric == "accuracy" else f"{value:.3g}"
+    return f"{100 * value:.1f}%" if metric == "accuracy" else number(value)
 
 
 def interval(score: Any, metric: str) -> str:
