@@ -101,6 +101,18 @@ def test_samples_keep_their_cells(data, model):
     assert sum(len(dots.get_offsets()) for dots in display.ax_.collections) == 600
 
 
+def test_the_legend_of_many_samples_fits():
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(0, 3, 600), rng.integers(0, 20, 600)
+    X = rng.normal(size=(600, 3)) + np.outer(e % 4, [2, 0, 0])
+    names = np.array([f"University Hospital, Department of Radiology, {i}" for i in range(20)])
+    display = SamplesDisplay.from_estimator(ISRClassifier().fit(X, y, e), X, y, names[e])
+    display.figure_.draw_without_rendering()  # warns if the points have no room
+    legend = display.ax_.get_legend()
+    assert len(legend.get_texts()) == 60
+    assert legend.get_window_extent().ymin >= 0
+
+
 def test_samples_need_a_direction():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), np.arange(200) % 2

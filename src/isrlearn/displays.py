@@ -15,6 +15,7 @@ from isrlearn.core.rank import RankTest
 from isrlearn.estimators.compare import LabelledRows, thinned
 from isrlearn.estimators.selection import on_front
 from isrlearn.io.errors import optional
+from isrlearn.markup import line
 from isrlearn.metrics import GroupReport, group_report
 from isrlearn.report.evidence import metric_of, real_shifts
 from isrlearn.report.samples import MOST_POINTS, sample_places
@@ -45,7 +46,9 @@ class _Display(ABC):
         self.ax_, self.figure_ = ax, ax.figure
         self._draw(ax)
         if alone:  # many groups need as many lines of text
-            self.figure_.set_figheight(max(self.size[1], 0.2 * len(ax.get_yticks())))
+            legend = ax.get_legend()
+            lines = max(len(ax.get_yticks()), len(legend.get_texts()) if legend else 0)
+            self.figure_.set_figheight(max(self.size[1], 0.2 * lines))
         return self
 
     @abstractmethod
@@ -293,6 +296,7 @@ class SamplesDisplay(_Display):
         for a, b in sorted(set(zip(k.tolist(), e.tolist(), strict=True))):
             own = places[(k == a) & (e == b)]
             label = f"{cells.classes[a]}, {'unknown' if b < 0 else cells.environments[b]}"
+            label = line(label, 40)  # in the margin, which must leave room for the points
             style = {"marker": _MARKERS[a % len(_MARKERS)], "color": colours[b], "s": 14}
             ax.scatter(*own.T, alpha=0.6, linewidths=0, label=label, **style)
         ax.set(xlabel="direction that shifts most (sd)", ylabel="what the head uses (sd)")
