@@ -181,6 +181,9 @@ def test_too_few_labels_are_an_error_that_counts_them(digits):
     known[:3] = train.environments[:3]
     with pytest.raises(ValueError, match="3 of 'yellow paper'"):
         infer_environments(train.X, train.y, environments=known)
+    known[:100], known[100:103] = train.environments[:100], "green paper"
+    with pytest.raises(ValueError, match=r"\(3 of 'green paper', .*or more, each with 5 rows"):
+        infer_environments(train.X, train.y, environments=known)
     with pytest.raises(ValueError, match="none at all"):
         infer_environments(train.X, train.y, environments=np.full(len(train.y), None))
     with pytest.raises(ValueError, match="'labels' needs environments"):

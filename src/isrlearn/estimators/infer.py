@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from isrlearn import validation as check
 from isrlearn.core.labels import MISSING, Cells, encode
+from isrlearn.markup import listed
 
 #: Inverse penalties to choose from when known environments predict the others.
 _PENALTIES = (0.001, 0.01, 0.1, 1.0)
@@ -129,12 +131,13 @@ def infer_environments(
         if (e == MISSING).any():
             count = np.bincount(e[e != MISSING], minlength=1)
             if len(names) < 2 or (C is None and count.min() < max(cv, 2)):
-                pairs = zip(names.tolist(), count, strict=False)
-                found = ", ".join(f"{n} of {v!r}" for v, n in pairs) or "none at all"
+                pairs = sorted(zip(count.tolist(), names.tolist(), strict=False), key=itemgetter(0))
+                found = listed([f"{n} of {v!r}" for n, v in pairs], 5) or "none at all"
                 raise ValueError(
-                    f"too few rows with an environment to predict the others ({found}): two "
-                    f"environments with {max(cv, 2)} rows each are needed to choose the penalty "
-                    f"(cv={cv!r}); label more rows, or pass fewer folds or a C"
+                    f"too few rows with an environment to predict the others ({found}): there "
+                    f"must be two environments or more, each with {max(cv, 2)} rows to choose the "
+                    f"penalty (cv={cv!r}); label more rows, leave rare environments out, or pass "
+                    "fewer folds or a C"
                 )
             folds = StratifiedKFold(cv, shuffle=True, random_state=rng.randint(2**31 - 1))
             model, A = _predictor(features, codes, e, C, folds)
