@@ -80,3 +80,12 @@ def test_mistakes_are_named(columns, isr, tmp_path):
     code, _, err = isr(tmp_path / "t.csv", "--label", "ill", "--candidates", "hospital, dose")
     assert code == 2
     assert "candidate 'dose'" in err
+
+
+@pytest.mark.filterwarnings("always::UserWarning")
+def test_a_warning_is_shown_once(isr, columns, tmp_path):
+    """Although every fold gives it."""
+    names = ("brightness", "hospital", "ill")
+    write_columns(tmp_path / "t.csv", {name: columns[name] for name in names})
+    status, _, err = isr(tmp_path / "t.csv", "--label", "ill")
+    assert (status, err.count("isr: warning: all 1 dimensions shift")) == (0, 1)

@@ -92,14 +92,20 @@ def rendered(paragraphs: Iterable[RenderableType]) -> str:
 
 @contextmanager
 def working(what: str, *, quietly: bool = False) -> Iterator[None]:
-    """Show a status line on a terminal, and each warning as one line.
+    """Show a status line on a terminal, and each warning once, as one line.
 
     Work that draws a progress bar of its own runs `quietly`.
     """
+    shown = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in shown:  # each fold of a search may give the same one
+            shown.add(text)
+            say(f"isr: warning: {text}")
+
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: say(
-            f"isr: warning: {' '.join(str(message).split())}"
-        )
+        warnings.showwarning = show
         if quietly or not on_terminal():
             yield
             return
