@@ -63,6 +63,8 @@ def scan(
         The column of the labels, or the labels.
     candidates : sequence of str, optional
         Columns to examine; by default all categories and all numbers of at most twenty values.
+        Values are compared if at least five rows, and one row in a hundred, have them; of more than
+        twenty, the most frequent ones.
     level : float, default=0.01
         Probability that any column is called a shortcut if none is one.
     cv : int, default=5
@@ -273,7 +275,7 @@ class _Examination:
         if table:
             codes = {each.name: self.columns[each.name].codes for each in table}
             best, name = max((agreement(cells, codes[name]), name) for name in codes)
-            note += f"; agrees best with {name} ({best:.2f} of 1)"
+            note += f"; the column that agrees best with them is {name} (Cramér's V {best:.2f})"
         shift = self.shift(X, cells).effect
         return Candidate("(errors of a plain model)", 2, len(guess), shift=shift, note=note)
 
