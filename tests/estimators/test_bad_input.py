@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
 from isrlearn.core import covariance_subspace, joint_subspace
 from isrlearn.engine import ArrayRows, cell_moments
 
@@ -174,6 +174,7 @@ def test_classes_in_one_environment_each(binary, ternary, form):
     )
     for estimator in (ISRClassifier, ISRTransformer):
         refused(message, estimator, data, **form)
+    refused(message, ISRClassifierCV, data)  # the rows of a fold are fewer
     X, y, e = ternary
     home = {"ant": "north", "bee": "south", "cat": "west"}
     partly = np.where(e == [home[k] for k in y], e, None)

@@ -106,7 +106,11 @@ class Search(check.SparseInput, BaseEstimator):
             # Nothing shows what would happen in the empty cells: remove all that was found.
             points = [point for point in points if rules.is_cautious(point)] or points
         settings = [self._estimator(**point)._settings() for point in points]
-        sums, size = self._sums(splits, settings)
+        try:
+            sums, size = self._sums(splits, settings)
+        except check.IncompleteDataError:
+            check.check_cells(sample.moments("cell"))  # its message counts all rows
+            raise
         scores = self._score(rules.group_scores(sums, size))
         sums, size = sums.sum(axis=1), size.sum(axis=0)
         pooled = self._score(rules.group_scores(sums, size))
