@@ -146,6 +146,8 @@ def test_the_python_of_a_report_gives_the_model(well, tmp_path, options):
     found, expected = names["model"], load(model)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
     np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-9)
+    again = json.loads(well("report", model, table, "--out", tmp_path / "again.html", "--json"))
+    assert again["scored_on"] in ("folds", "chosen-folds")  # the training table is known again
 
 
 class TestMistakes:

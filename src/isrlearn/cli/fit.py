@@ -178,7 +178,8 @@ def fit(table: Path, task: str, out: Path, report: Path | None, **given: Any) ->
     record: dict[str, Any] = {}
     lines: list[RenderableType] = []
     if given.pop("fill_environments"):
-        train, n_filled = _filled(train)
+        with working("Filling in environments"):
+            train, n_filled = tables.filled(train)
         record["environments_filled"] = n_filled
         lines.append(f"{n_filled} of {len(train)} environments were filled in from the others.")
     what = f"Fitting on {len(train)} rows of {train.X.shape[1]} features"
@@ -234,17 +235,6 @@ def _check_usage() -> None:
         raise click.UsageError("--scheduler needs --engine dask")
     if given["fill_environments"] and given["task"] == "regression":
         raise click.UsageError("--fill-environments needs classes; a regression has none")
-
-
-def _filled(table: Table) -> tuple[Table, int]:
-    """The table with unknown environments predicted from the known ones, and how many."""
-    known = table.environments
-    n = int(isrlearn.core.labels.is_missing(known).sum())
-    if n == 0:
-        return table, 0
-    with working("Filling in environments"):
-        found = isrlearn.infer_environments(table.X, table.y, environments=known, random_state=0)
-    return replace(table, environments=found), n
 
 
 def fit_table(

@@ -74,6 +74,7 @@ def evaluate(
         own, found = scored(estimator, rows, metric, sizes), None
         if baseline is not None:
             train = tables.labelled_table_for(saved, baseline, **columns | {"labels": None})
+            train = tables.as_fitted(saved, train)
             given = {"model": estimator, "test": rows, "metric": metric, "clusters": train.clusters}
             found = isrlearn.compare_models(train.X, train.y, train.environments, **given)
     shown = [f"{own.metric} of each group:\n\n{own}\n"]
@@ -83,7 +84,8 @@ def evaluate(
             "balanced ones and to see whether it is worth using."
         )
     else:
-        shown = [str(found), *shown, f"From {found.best} to model:", str(found.change)]
+        change = f"From {found.best} to model, {found.change.metric}:", str(found.change)
+        shown = [str(found), *shown, *change]
     comparison = None if found is None else found.to_dict()
     return {"model": own.to_dict(), "comparison": comparison}, shown
 
@@ -192,7 +194,7 @@ def report(
         rows, fitted = tables.labelled_table_for(saved, table, **columns), None
         columns["labels"] = None  # they belong to that one table
         if train is not None:
-            fitted = tables.labelled_table_for(saved, train, **columns)
+            fitted = tables.as_fitted(saved, tables.labelled_table_for(saved, train, **columns))
             if not _fitted_on(saved.estimator, fitted):
                 raise ValueError(
                     f"{train}: the model was not fitted on these rows (their counts or means "
@@ -200,7 +202,8 @@ def report(
                 )
         task = "classification" if hasattr(saved.estimator, "classes_") else "regression"
         tables.check_tables(task, *filter(None, (rows, fitted)))
-        scored = (rows, None) if _fitted_on(saved.estimator, rows) else (fitted, rows)
+        own = tables.as_fitted(saved, rows)
+        scored = (own, None) if _fitted_on(saved.estimator, own) else (fitted, rows)
         found = report_on(saved, scored[0], scored[1], columns)
         found.save(out)
         if card is not None:

@@ -257,6 +257,22 @@ def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
     return table
 
 
+def filled(table: Table) -> tuple[Table, int]:
+    """The table with unknown environments predicted from the known ones, and how many."""
+    known = table.environments
+    n = int(isrlearn.core.labels.is_missing(known).sum())
+    if n == 0:
+        return table, 0
+    found = isrlearn.infer_environments(table.X, table.y, environments=known, random_state=0)
+    return replace(table, environments=found), n
+
+
+def as_fitted(model: ModelFile, table: Table) -> Table:
+    """The table with environments filled in, if it lacks as many as the training table did."""
+    n = int(isrlearn.core.labels.is_missing(table.environments).sum())
+    return filled(table)[0] if n and n == model.metadata.get("environments_filled") else table
+
+
 def _check_classes(table: Table, known: NDArray) -> None:
     """Raise unless some labels are classes that are known, and warn of those that are not."""
     classes, listed = dict.fromkeys(known.tolist()), isrlearn.io.errors.listed
