@@ -183,7 +183,7 @@ def trade_off_figure(found: Evidence) -> dict[str, Any]:
     metric, reports = found.report.metric, list(found.reports.values())
     others = [] if found.comparison is None else list(found.comparison.reports.items())[:-1]
     every = [*reports, *(report for _, report in others)]
-    left, right, top, bottom = 58, WIDTH - 16, 18, 270
+    left, right, top, bottom = 70, WIDTH - 16, 18, 270
     x = Axis.around([r.average for r in every], left, right, margin=0.1)
     y = Axis.around([r.worst for r in every], bottom, top, margin=0.1)
     if metric != "accuracy":
