@@ -58,7 +58,8 @@ class Demonstration:
     n_train: int
     n_features: int
     agreement: float  # share of training images whose paper agrees with their class
-    n_spurious: int
+    n_shifting: int  # directions along which the test finds a shift
+    n_spurious: int  # directions removed
     paper_read_before: float  # accuracy of a linear model that predicts the paper's colour
     paper_read_after: float
     comparison: Comparison
@@ -75,9 +76,10 @@ class Demonstration:
             f"colour is random, and that model classifies {plain.worst:.0%} of the {label} "
             f"digits on {paper} correctly.",
             f"ISR compared the mean image of each class between the papers and found that it "
-            f"shifts along {self.n_spurious} of {self.n_features} directions by more than chance. "
-            f"A digit does not depend on its paper, so the shift is due to the paper: those "
-            f"directions were removed, and the classifier was fitted on the rest.",
+            f"shifts along {self.n_shifting} of {self.n_features} directions by more than chance. "
+            f"A digit does not depend on its paper, so the shift is due to the paper. Two papers "
+            f"that shift both classes alike show one direction: the one that shifts most was "
+            f"removed, and the classifier was fitted on the rest.",
             f"A linear model trained on other images to predict the paper has accuracy "
             f"{self.paper_read_before:.2f} before the removal and {self.paper_read_after:.2f} "
             f"after it, where 0.50 is guessing. Most of what is left is sampling error: the "
@@ -117,6 +119,7 @@ def demonstration(seed: int = 0) -> Demonstration:
         n_train=len(train.X),
         n_features=train.X.shape[1],
         agreement=sum(largest.values()) / len(train.X),
+        n_shifting=isr.rank_test_.rank,
         n_spurious=isr.n_spurious_,
         paper_read_before=_paper_read(splits, lambda X: X),
         paper_read_after=_paper_read(splits, isr.eraser_),
