@@ -132,7 +132,7 @@ def test_missing_values_and_dates_are_no_obstacle():
 def test_candidates_can_be_named():
     columns, y = table()
     assert [each.name for each in scan(columns, y, candidates=["site"]).table] == ["site"]
-    with pytest.raises(ValueError, match="candidate 'dose' has no two frequent values"):
+    with pytest.raises(ValueError, match="candidate 'dose' has fewer than two frequent values"):
         scan(columns, y, candidates=["dose"])
     with pytest.raises(ValueError, match="candidate 'nothing' does not exist"):
         scan(columns, y, candidates=["nothing"])

@@ -177,7 +177,7 @@ def _wanted(
     possible = {column.name: column for column in used if len(column.values) > 1}
     for name in names or ():
         if name not in possible:
-            known = "has no two frequent values" if name in columns else "does not exist"
+            known = "has fewer than two frequent values" if name in columns else "does not exist"
             raise ValueError(f"candidate {name!r} {known}; there are {', '.join(possible)}")
     return [possible[name] for name in (possible if names is None else names)]
 
