@@ -123,7 +123,7 @@ def diagnose(
         return Diagnosis(task, n, d, level, counts)
     # The coordinates in which an estimator with default settings would search.
     fitter = Fitter(Sample(rows, cells), [Settings("mean" if classes else "regression")])
-    tested = shifts.testable(fitter)
+    tested = shifts.with_scatter(fitter)
     moments, sample = _checked(tested), tested.sample
     if clusters is not None:
         moments = sample.independent(average=True).moments("cell")

@@ -178,7 +178,7 @@ class Stability:
         return f"{answer}: largest angle {angle:.1f}°, 95 % of draws {low:.1f}° to {high:.1f}°"
 
 
-def testable(fitter: Fitter) -> Fitter:
+def with_scatter(fitter: Fitter) -> Fitter:
     """The same rows with a scatter: of wide rows, on as many components as a test can whiten."""
     features = fitter.features
     p = reliable_components(features) if features.scatter is None else None

@@ -22,7 +22,7 @@ from isrlearn.diagnosis.columns import (
     gap,
     table_columns,
 )
-from isrlearn.diagnosis.shifts import CellCounts, Shift, mean_shift, testable
+from isrlearn.diagnosis.shifts import CellCounts, Shift, mean_shift, with_scatter
 from isrlearn.estimators import ISRClassifier, infer_environments
 from isrlearn.estimators.compare import thinned
 from isrlearn.estimators.heads import Sample
@@ -229,7 +229,7 @@ class _Examination:
 
     def shift(self, X: NDArray, cells: Cells) -> Shift:
         """Shift of the means of features."""
-        moments = testable(Fitter(Sample(X, cells), [Settings()])).features
+        moments = with_scatter(Fitter(Sample(X, cells), [Settings()])).features
         return mean_shift(moments, CellCounts.of(cells), self.level)
 
     def examined(self, column: TableColumn, n_candidates: int) -> Candidate:

@@ -86,11 +86,6 @@ class Settings:
     weights: Any = None
     compare: str = "means"
 
-    def of_classes(self, n_classes: int) -> Settings:
-        """The same settings with the penalty that these many classes have."""
-        pair = isinstance(self.penalty, tuple)
-        return replace(self, penalty=self.penalty[n_classes > 2]) if pair else self
-
     def keep(self, n: float, d: int, n_cells: float = np.inf) -> Keep:
         """What the moments of n rows of d features keep of the scatter of their cells.
 
@@ -249,7 +244,9 @@ class Fitter:
 
     def fit(self, settings: Settings) -> Fitted:
         """Subspace, eraser and head for these settings, in the original features."""
-        s, P, held_out = settings.of_classes(len(self.moments.classes)), self.components, None
+        s, P, held_out = settings, self.components, None
+        if isinstance(s.penalty, tuple):
+            s = replace(s, penalty=s.penalty[len(self.moments.classes) > 2])
         if s.compare == "auto":
             s, held_out = self._chosen(s)
         found = self._subspace(s)
@@ -287,10 +284,12 @@ class Fitter:
         removes = tested and method.uses_classes and s.variant == "pooled" and s.scale < 1
         if not removes or moments.n_features >= _WIDE:
             return None
-        s, rank = s.of_classes(len(moments.classes)), self._subspace(s).tested
+        rank, penalty = self._subspace(s).tested, s.penalty
         if moments.scatter is None or moments.pooled or not rank:
             return None
-        return held_out_accuracy(moments, method, rank, penalty=s.penalty, scale=s.scale)
+        if isinstance(penalty, tuple):
+            penalty = penalty[len(moments.classes) > 2]
+        return held_out_accuracy(moments, method, rank, penalty=penalty, scale=s.scale)
 
     def _chosen(self, s: Settings) -> tuple[Settings, dict[str, NDArray] | None]:
         """Settings that compare what helps on held-out environments, and the errors there."""
