@@ -196,6 +196,38 @@ def test_scores_of_nan_are_refused(network, samples):
             evaluate(network(n_outputs), [(x * torch.nan, y, e)])
 
 
+def test_a_single_output_is_a_logit_not_a_probability(network, samples):
+    x, y, e = samples(60)
+    model = network(1)
+    before = evaluate(model, [(x, y, e)])
+    with pytest.warns(UserWarning, match="Leave out the sigmoid"):
+        evaluate(nn.Sequential(model, nn.Sigmoid()), [(x[:1], y[:1], e[:1]), (x, y, e)])
+    # A model that squeezes its outputs returns a scalar for the last of these batches.
+    squeezed = nn.Sequential(model, Squeeze())
+    again = evaluate(squeezed, [(x[:-1], y[:-1], e[:-1]), (x[-1:], y[-1:], e[-1:])])
+    assert again.average == before.average
+
+
+class Squeeze(nn.Module):
+    def forward(self, x):
+        return x.squeeze()
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.uint16, torch.int8, torch.bool])
+def test_integers_of_any_size_are_codes(network, samples, kind):
+    x, y, e = samples(12)
+    features = extract_features(network(), [(x, y.to(kind), (e > 0).to(kind))])
+    np.testing.assert_array_equal(features.environments, e > 0)
+    np.testing.assert_array_equal(features.y, y)
+
+
+def test_targets_of_a_model_in_half_precision(network, samples):
+    x, y, e = samples(12, task="regression")
+    batch = x.bfloat16(), y.bfloat16(), e
+    report = evaluate(network(1, dtype=torch.bfloat16), [batch], task="regression")
+    assert np.isfinite(report.average)
+
+
 @pytest.mark.parametrize(
     ("batch", "message"),
     [

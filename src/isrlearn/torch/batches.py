@@ -58,7 +58,8 @@ def _checked(item: Any, number: int, device: torch.device) -> Batch:
     x, y, environments = item
     y, environments = _column(y, "y", number), _column(environments, "environment", number)
     integers = not environments.is_floating_point() and not environments.is_complex()
-    if environments.ndim != 1 or not integers or (environments < UNKNOWN).any():
+    # As int64: -1 would wrap around in a comparison with unsigned codes.
+    if environments.ndim != 1 or not integers or (environments.long() < UNKNOWN).any():
         raise ValueError(
             "environment must be one integer code per sample, 0, 1, … or -1 where unknown; batch "
             f"{number} has {environments.flatten()[:5].tolist()}… of type {environments.dtype} and "
@@ -67,7 +68,10 @@ def _checked(item: Any, number: int, device: torch.device) -> Batch:
     sizes = {"x": _n_samples(x), "y": len(y), "environment": len(environments)}
     if len(set(sizes.values()) - {None}) != 1:
         raise ValueError(f"batch {number} has different numbers of samples: {sizes}")
-    y = y if y.is_floating_point() else y.long()
+    if not y.is_floating_point():
+        y = y.long()
+    elif y.dtype == torch.bfloat16:  # unknown to NumPy
+        y = y.float()
     return Batch(*(_to(part, device) for part in (x, y, environments.long())))
 
 
@@ -120,7 +124,8 @@ def outputs_of(model: nn.Module, x: Any) -> Tensor:
             f"the model returns a {type(outputs).__name__}; it must return a tensor of outputs, "
             "or an object with .logits: wrap it in a module that does"
         )
-    return outputs
+    # Models that squeeze their outputs return a scalar for a batch of one sample.
+    return torch.atleast_1d(outputs)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -163,7 +164,8 @@ def evaluate(
     Parameters
     ----------
     model, loader, device, progress
-        See `extract_features`.
+        See `extract_features`. A classifier returns one logit per class, or with two classes the
+        logit of class 1 alone.
     task : {"classification", "regression"}, default="classification"
     metric : {"accuracy", "rmse", "r2"}, optional
         See `isrlearn.metrics.group_report`. Default: accuracy, or for regression RMSE.
@@ -185,7 +187,7 @@ def evaluate(
     (0, 1)
     """
     regression = is_regression(task)
-    columns = []
+    columns, as_probabilities = [], not regression
     for batch, outputs in evaluated(model, loader, device, shown=progress):
         if regression:
             predicted = target_values(outputs, batch.y).double()
@@ -193,9 +195,17 @@ def evaluate(
             logits = class_logits(outputs, batch.y)
             if logits.isnan().any():
                 raise ValueError("the model's outputs are NaN; are the inputs and weights finite?")
+            as_probabilities &= logits.ndim == 1 and bool(((logits >= 0) & (logits <= 1)).all())
             predicted = (logits > 0).long() if logits.ndim == 1 else logits.argmax(dim=1)
         columns.append((predicted.cpu().numpy(), *batch.arrays()))
     y_pred, y_true, environments = _joined(columns)
+    if as_probabilities:
+        warnings.warn(
+            "all outputs lie between 0 and 1, as probabilities do, but a single output is read as "
+            "a logit: class 1 is predicted above 0. Leave out the sigmoid at the end of the model",
+            UserWarning,
+            stacklevel=2,
+        )
     metric = metric or ("rmse" if regression else "accuracy")
     return group_report(y_true, y_pred, environments, metric=metric)
 
