@@ -171,7 +171,7 @@ def test_regressors_and_transformers_too(collection, data):
     chunks = da.from_array(X, chunks=(500, -1))
     found = isr_dask.fit(ISRRegressor(), chunks, da.from_array(z), environments=e)
     np.testing.assert_allclose(found.coef_, ISRRegressor().fit(X, z, environments=e).coef_)
-    names = [f"f{i}" for i in range(D)]
+    names = None if isinstance(collection[0], da.Array) else [f"f{i}" for i in range(D)]
     isr = isr_dask.fit(
         ISRTransformer(), *collection[:2], environments=collection[2], features=names
     )
@@ -296,6 +296,35 @@ def test_what_needs_memory_says_so(estimator, message, data):
     X, y, e, _ = data
     with pytest.raises(ValueError, match=message):
         isr_dask.fit(estimator, da.from_array(X), y, environments=e)
+
+
+def test_features_are_chosen_from_columns(data):
+    X, y, e, _ = data
+    frame = pd.DataFrame(X).add_prefix("f").assign(label=y == "ant", place=e)
+    with pytest.raises(ValueError, match=r"X\[:, features\]"):
+        isr_dask.fit(ISRClassifier(), da.from_array(X), y, environments=e, features=[0, 1])
+    with pytest.raises(ValueError, match="'label' cannot be a feature"):
+        isr_dask.fit(
+            ISRClassifier(),
+            dd.from_pandas(frame, npartitions=2),
+            "label",
+            environments="place",
+            features=["f0", "label"],
+        )
+
+
+def test_predictions_of_a_filtered_frame(data):
+    X, y, e, _ = data
+    frame = pd.DataFrame(X).add_prefix("f")
+    found = ISRClassifier(n_spurious=1).fit(frame, y, environments=e)
+    kept = dd.from_pandas(frame.assign(f0=np.arange(N)), npartitions=4)
+    kept = kept[kept.f0 < 10]  # only the first of four partitions has rows
+    expected = kept.compute()
+    with dask.config.set(scheduler="synchronous"):
+        labels = isr_dask.predict(found, kept).compute()
+        shares = isr_dask.predict_proba(found, kept).compute()
+    np.testing.assert_array_equal(labels, found.predict(expected))
+    np.testing.assert_allclose(shares, found.predict_proba(expected))
 
 
 def test_masked_environments_are_unknown(data):

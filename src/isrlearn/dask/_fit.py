@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,4 +129,10 @@ def _lazy(estimator: Any, X: Any, method: str, width: int | None = None, **resul
     X = X.rechunk({1: -1})
     if width is not None:
         result["chunks"] = (X.chunks[0], (width,))
-    return X.map_blocks(getattr(small, method), **result)
+    none = np.empty((0,) if width is None else (0, width), dtype=result["dtype"])
+    return X.map_blocks(partial(_applied, getattr(small, method), none), **result)
+
+
+def _applied(method: Any, none: Any, X: Any) -> Any:
+    """Predictions of the rows of a chunk: those of a frame that was filtered may be `none`."""
+    return method(X) if len(X) else none

@@ -194,6 +194,10 @@ def rows_of(X: Any, roles: dict[str, Any], features: Any, task: str) -> tuple[Da
     if is_frame(X):
         return _of_frame(X, roles, features)
     if hasattr(X, "map_blocks") and hasattr(X, "chunks"):
+        if features is not None:
+            raise ValueError(
+                "features are columns of a frame or of files; of an array, pass X[:, features]"
+            )
         return _of_array(X, roles)
     raise TypeError(
         f"X must be a Dask array, a Dask frame or a list of files; got {type(X).__name__}. Data in "
@@ -251,6 +255,8 @@ def _of_frame(frame: Any, roles: dict[str, Any], features: Any) -> tuple[DaskRow
                 f"{role}: {name!r} must be the name of a column of the frame: separate columns "
                 f"could be misaligned. The frame has {columns[:8]}"
             )
+    if both := [name for name in features or () if name in named]:
+        raise ValueError(f"column {both[0]!r} cannot be a feature: it is one of {named}")
     wanted = [c for c in columns if c not in named] if features is None else list(features)
     # Types of other libraries, such as pandas' own numbers, become floats, with NaN for NA.
     floats: dict[str, type] = {}
