@@ -140,6 +140,28 @@ def test_predictions_are_those_of_the_pipeline(isr, model, messy, tmp_path):
     assert np.allclose(written["probability_yes"], pipeline.predict_proba(frame)[:, 1])
 
 
+def test_a_scaler_that_knows_its_columns_warns_of_nothing(isr, messy, tmp_path):
+    import pandas as pd
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    import isrlearn
+
+    table = pd.read_csv(messy)
+    frame = table[["age", "dose"]].fillna(0.0)
+    scaler = StandardScaler().fit(frame)
+    y, e = np.arange(len(frame)) % 2, np.arange(len(frame)) // 2 % 2
+    head = isrlearn.ISRClassifier(n_spurious=1).fit(scaler.transform(frame), y, environments=e)
+    isrlearn.save(make_pipeline(scaler, head), tmp_path / "m.isr")
+    frame[["dose", "age"]].to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = isr(
+        "predict", tmp_path / "m.isr", tmp_path / "t.csv", "--out", tmp_path / "p.csv"
+    )
+    assert (code, err) == (0, "")
+    written = pd.read_csv(tmp_path / "p.csv")["prediction"]
+    assert (written == make_pipeline(scaler, head).predict(frame)).all()
+
+
 def test_a_missing_column_is_named(isr, model, messy, tmp_path):
     lines = [line.split(",") for line in messy.read_text().splitlines()]
     place = lines[0].index("dose")

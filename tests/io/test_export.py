@@ -14,6 +14,8 @@ import safetensors.torch
 import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
@@ -182,6 +184,11 @@ def test_names_and_classes_travel_along(tmp_path):
     export_model(clf, "torch", tmp_path / "m.safetensors")
     with safetensors.safe_open(tmp_path / "m.safetensors", framework="pt") as file:
         assert json.loads(file.metadata()["feature_names"]) == list(frame.columns)
+    pipeline = make_pipeline(
+        StandardScaler().fit(frame), clf.fit(data.X, data.y, data.environments)
+    )
+    export_model(pipeline, "numpy", tmp_path / "m.npz")
+    assert np.load(tmp_path / "m.npz")["feature_names"].tolist() == list(frame.columns)
 
 
 @pytest.mark.parametrize("kind", ["onnx", "torch", "numpy"])

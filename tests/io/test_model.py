@@ -11,6 +11,7 @@ import pytest
 import safetensors
 import safetensors.numpy
 import skops.io
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -196,6 +197,39 @@ def test_names_given_by_the_user_do_not_bind_arrays(path):
     assert_same(estimator, model.estimator, data.X)  # no warning about names
     with pytest.raises(ModelFileError, match="5 distinct feature names; got 2"):
         isrlearn.save(estimator, path, feature_names=["a", "b"])
+
+
+def test_a_pipeline_knows_the_names_of_its_first_step(path):
+    data = sample()
+    frame = pd.DataFrame(data.X).add_prefix("f")
+    scaler = StandardScaler().fit(frame)
+    head = ISRClassifier().fit(scaler.transform(frame), data.y, environments=data.environments)
+    pipeline = make_pipeline(scaler, head)
+    isrlearn.save(pipeline, path)
+    loaded = isrlearn.load(path)
+    assert_same(pipeline, loaded, frame)  # no warning about names
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[frame.columns[::-1]])
+    scaler.fit(data.X)
+    isrlearn.save(pipeline, path, feature_names=list("abcde"))
+    assert_same(pipeline, isrlearn.load(path), data.X)
+
+
+def test_requests_for_metadata_do_not_hinder(path):
+    data = sample()
+    with config_context(enable_metadata_routing=True):
+        estimator = ISRClassifier().set_fit_request(environments=True, sample_weight=True)
+    estimator.fit(data.X, data.y, environments=data.environments)
+    isrlearn.save(estimator, path)
+    assert_same(estimator, isrlearn.load(path), data.X)
+
+
+def test_a_loaded_model_says_why_it_takes_no_more_rows(path):
+    data = sample()
+    estimator = ISRClassifier(head="lda").partial_fit(data.X, data.y, data.environments)
+    isrlearn.save(estimator, path)
+    with pytest.raises(ValueError, match="keep the model as a pickle"):
+        isrlearn.load(path).partial_fit(data.X, data.y, data.environments)
 
 
 def test_one_model_is_one_file_content(path, tmp_path):

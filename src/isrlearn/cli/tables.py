@@ -200,7 +200,9 @@ def read_predictor(path: Path) -> ModelFile:
         kind = type(model.estimator).__name__
         raise ValueError(f"{path}: a {kind} does not predict; fit a classifier or a regressor")
     # scikit-learn would warn of arrays without names.
-    vars(model.estimator).pop("feature_names_in_", None)
+    for step in (*model.preparation, model.estimator):
+        if step is not model.preparer:
+            vars(step).pop("feature_names_in_", None)
     return model
 
 

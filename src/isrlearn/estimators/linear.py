@@ -196,8 +196,8 @@ class Streaming(check.SparseInput):
         moments = sample.moments("pooled" if keep == "mean" else keep)
         if not first and self.moments_.scatter is None:
             raise ValueError(
-                "the previous fit kept only means, and partial_fit needs second moments; start "
-                "with partial_fit instead of fit"
+                "partial_fit needs second moments, and this model has means only: start with "
+                "partial_fit instead of fit, and keep the model as a pickle, not as a model file"
             )
         moments = moments if first else self.moments_ + moments
         self.moments_, self.environments_ = moments, moments.environments

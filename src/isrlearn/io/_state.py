@@ -59,6 +59,8 @@ _HEADS = {
 _MOST_CHARACTERS = 1 << 22
 _LABELS = re.compile(r"object|str|bool|u?int(8|16|32|64)|float16")
 _PLAIN = (bool, int, float, str)
+#: Attributes that are stored elsewhere, or that only a fit needs.
+_OMITTED = {"feature_names_in_", "_metadata_request"}
 
 
 def state_of(steps: Sequence[Any]) -> tuple[Arrays, list[dict[str, Any]]]:
@@ -78,7 +80,7 @@ def _record(step: Any, allowed: Mapping[str, Any], prefix: str, arrays: Arrays) 
         )
     if not is_fitted(step) or hasattr(step, "_missing_"):  # partial_fit may need more rows
         raise ModelFileError(f"this {kind} is not fitted yet: call fit before saving it")
-    kept = {k: v for k, v in vars(step).items() if k != "feature_names_in_"}
+    kept = {k: v for k, v in vars(step).items() if k not in _OMITTED}
     fitted = {k: _encoded(v, prefix + k, arrays) for k, v in kept.items()}
     parameters = {k: fitted.pop(k) for k in step.get_params(deep=False)}
     return {"estimator": kind, "parameters": parameters, "fitted": fitted}

@@ -93,10 +93,10 @@ def export_model(
     check_is_fitted(estimator, "eraser_")
     for step in reversed(steps):
         if isinstance(step, TablePreparer):
-            own = _selected(step)
-            names = own if names is None else names
+            own: Any = _selected(step)
         else:
-            estimator = _unscaled(estimator, step)
+            estimator, own = _unscaled(estimator, step), getattr(step, "feature_names_in_", None)
+        names = own if names is None else names
     precision = np.dtype(dtype or (np.float64 if kind == "numpy" else np.float32))
     if precision not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64; got {dtype!r}")

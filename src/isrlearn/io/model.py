@@ -141,7 +141,7 @@ def save(
     estimator = getattr(estimator, "best_estimator_", estimator)
     arrays, (*preparation, state) = state_of([*before, estimator])
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    own = getattr(estimator, "feature_names_in_", None)
+    own = getattr(_named(before, estimator), "feature_names_in_", None)
     names = own if feature_names is None else feature_names
     if names is None and before and hasattr(before[0], "feature_names_in_"):
         names = model[:-1].get_feature_names_out()
@@ -241,11 +241,16 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
     if names is not None:
         names = tuple(checked_names(names, estimator))
         if record["named"]:
-            estimator.feature_names_in_ = np.array(names, dtype=object)
+            _named(steps, estimator).feature_names_in_ = np.array(names, dtype=object)
     metadata, versions = record["metadata"], record["versions"]
     if not isinstance(metadata, dict) or not isinstance(versions, dict):
         raise ModelFileError("metadata and versions must be JSON objects")
     return ModelFile(estimator, names, metadata, versions, digest, tuple(steps))
+
+
+def _named(before: Sequence[Any], estimator: Any) -> Any:
+    """The first step that meets the features by their names; a preparation has its own."""
+    return next(step for step in (*before, estimator) if not isinstance(step, TablePreparer))
 
 
 def _other_kind(start: bytes, size: int) -> str:
