@@ -430,7 +430,7 @@ def test_moments_that_keep_too_little(binary):
     pooled = cell_moments(*binary, pooled=True)
     with pytest.raises(ValueError, match="keep means only; compute them with order=2"):
         ISRClassifier(head="lda").fit_moments(means)
-    with pytest.raises(ValueError, match="keep no scatter per cell"):
+    with pytest.raises(ValueError, match=r"keep no scatter per cell; .* pooled=False"):
         ISRTransformer("cov").fit_moments(pooled)
     with pytest.raises(ValueError, match="only with a scatter per cell"):
         ISRClassifier(head="lda", weights="group").fit_moments(pooled)

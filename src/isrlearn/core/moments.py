@@ -14,7 +14,9 @@ from isrlearn.core.labels import union
 #: Relative size below which a singular value, or what is left of a variance, is a rounding error.
 NEGLIGIBLE = 1e-10
 MEANS_ONLY = "these moments keep means only; compute them with order=2"
-NO_CELL_SCATTERS = "these moments keep no scatter per cell; compute them with order=2"
+NO_CELL_SCATTERS = (
+    "these moments keep no scatter per cell; compute them with order=2 and pooled=False"
+)
 
 
 @dataclass(frozen=True, eq=False)

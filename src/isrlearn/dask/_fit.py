@@ -26,11 +26,12 @@ def fit(
 ) -> Any:
     """The estimator, fitted on a Dask array, a Dask frame or files, on the scheduler in use.
 
-    The result equals that of the estimator's own `fit` on rows read block by block: moments are
-    summed part by part, and so is the loss of the logistic head, with one pass per step. Parts are
-    merged in their order, so repeated runs agree to the last bit, even if workers die. The data
-    stay where they are: tasks go to them, and only sums come back. Persist a collection that fits
-    in the cluster's memory, or every pass computes it again.
+    The result equals that of the estimator's own `fit` on rows read block by block, except that
+    unknown environments form one more environment of the logistic head: moments are summed part by
+    part, and so is the loss of the logistic head, with one pass per step. Parts are merged in their
+    order, so repeated runs agree to the last bit, even if workers die. The data stay where they
+    are: tasks go to them, and only sums come back. Persist a collection that fits in the cluster's
+    memory, or every pass computes it again.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         fitted, so that they cannot use what distinguishes environments; the intercept is then
         fitted with the same total weight for every class. Unknown environments are drawn from
         their probabilities given features and class (a few of them, up to 1 % of the rows, and
-        those of rows that are not in memory, form one more environment). Where two classes
+        those on Dask or of more than 1 GB of rows, form one more environment). Where two classes
         have no environment with five rows of each, it is "group". "class" gives every class
         the same total weight, "group" every class in every environment (the paper's reweighting;
         classes still have the same total weight where cells are missing or environments
