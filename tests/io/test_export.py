@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from isrlearn import ISRClassifier, ISRRegressor, ISRTransformer
+from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
 from isrlearn.datasets import make_gaussian_environments
 from isrlearn.io import ModelFile, export_model
 
@@ -189,6 +189,14 @@ def test_names_and_classes_travel_along(tmp_path):
     )
     export_model(pipeline, "numpy", tmp_path / "m.npz")
     assert np.load(tmp_path / "m.npz")["feature_names"].tolist() == list(frame.columns)
+
+
+def test_of_a_search_the_best_estimator(tmp_path):
+    data = sample()
+    search = ISRClassifierCV(n_spurious=[0, 1], C=1.0, weights=None, cv=2)
+    search.fit(data.X, data.y, environments=data.environments)
+    export_model(search, "numpy", tmp_path / "m.npz")
+    np.testing.assert_array_equal(np.load(tmp_path / "m.npz")["coef"], search.best_estimator_.coef_)
 
 
 @pytest.mark.parametrize("kind", ["onnx", "torch", "numpy"])

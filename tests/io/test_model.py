@@ -21,6 +21,7 @@ from sklearn.svm import LinearSVC
 import isrlearn
 from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRTransformer
 from isrlearn.datasets import make_gaussian_environments
+from isrlearn.estimators import DFRClassifier
 from isrlearn.io import TRUSTED_TYPES, ModelFileError, read_model
 
 METHODS = ("decision_function", "predict_proba", "predict", "transform")
@@ -336,6 +337,15 @@ def test_searches(path):
     content = skops.io.dumps(search)
     assert set(skops.io.get_untrusted_types(data=content)) <= set(TRUSTED_TYPES)
     assert_same(search, skops.io.loads(content, trusted=TRUSTED_TYPES), data.X)
+
+
+def test_skops_holds_what_a_model_file_does_not(path):
+    data = sample()
+    estimator = DFRClassifier(n_subsamples=2).fit(data.X, data.y, data.environments)
+    with pytest.raises(ModelFileError, match="skops can store"):
+        isrlearn.save(estimator, path)
+    loaded = skops.io.loads(skops.io.dumps(estimator), trusted=TRUSTED_TYPES)
+    np.testing.assert_array_equal(loaded.predict(data.X), estimator.predict(data.X))
 
 
 def test_permissions_are_those_of_any_new_file(path):

@@ -18,6 +18,7 @@ from isrlearn.core.moments import Moments
 from isrlearn.core.rank import RankTest
 from isrlearn.core.subspace import Eraser
 from isrlearn.estimators import (
+    DFRClassifier,
     ISRClassifier,
     ISRClassifierCV,
     ISRRegressor,
@@ -37,7 +38,8 @@ STEPS = {kind.__name__: kind for kind in (TablePreparer, StandardScaler)}
 #: Frozen values that a fitted estimator may hold.
 _VALUES = {kind.__name__: kind for kind in (Column, Eraser, Moments, RankTest)}
 
-_OURS = (*ESTIMATORS.values(), ISRClassifierCV, ISRRegressorCV, TablePreparer, *_VALUES.values())
+_OTHERS = (ISRClassifierCV, ISRRegressorCV, DFRClassifier, TablePreparer)
+_OURS = (*ESTIMATORS.values(), *_OTHERS, *_VALUES.values())
 #: Types that ``skops.io.load(path, trusted=TRUSTED_TYPES)`` needs for our estimators.
 TRUSTED_TYPES = [f"{kind.__module__}.{kind.__qualname__}" for kind in _OURS]
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 from numpy.typing import DTypeLike, NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,7 +23,7 @@ from isrlearn.estimators.linear import check_precision
 from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.errors import listed, optional
 from isrlearn.io.files import atomic_write
-from isrlearn.io.model import ModelFile, as_json, checked_names
+from isrlearn.io.model import ModelFile, as_json, checked_names, steps_of
 
 #: Types of labels in ONNX other than integers, and how its library expects them.
 _ONNX_LABELS: dict[str, tuple[str, Any]] = {"f": ("double", float), "U": ("string", object)}
@@ -62,7 +61,7 @@ def export_model(
     Parameters
     ----------
     model : ModelFile, or fitted ISRClassifier, ISRRegressor or ISRTransformer
-        Or a Pipeline that ends in one of them.
+        Of a search, the best estimator. Or a Pipeline that ends in one of them.
     kind : {"onnx", "torch", "numpy"}
     path : path
     feature_names : sequence of str, optional
@@ -83,7 +82,7 @@ def export_model(
     if isinstance(model, ModelFile):
         names = model.feature_names if names is None else names
         model = model.model
-    *steps, estimator = model if isinstance(model, Pipeline) else [model]
+    *steps, estimator = steps_of(model)
     if kind not in _CONTENT:
         raise ValueError(f"kind must be one of {', '.join(_CONTENT)}; got {kind!r}")
     if type(estimator).__name__ not in ESTIMATORS:

@@ -136,15 +136,13 @@ def save(
     >>> bool((same.predict_proba(data.X) == clf.predict_proba(data.X)).all())
     True
     """
-    model = getattr(estimator, "best_estimator_", estimator)
-    *before, estimator = model if isinstance(model, Pipeline) else [model]
-    estimator = getattr(estimator, "best_estimator_", estimator)
+    *before, estimator = steps_of(estimator)
     arrays, (*preparation, state) = state_of([*before, estimator])
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     own = getattr(_named(before, estimator), "feature_names_in_", None)
     names = own if feature_names is None else feature_names
     if names is None and before and hasattr(before[0], "feature_names_in_"):
-        names = model[:-1].get_feature_names_out()
+        names = make_pipeline(*before).get_feature_names_out()
     record = {
         "schema": SCHEMA,
         "state": state,
@@ -246,6 +244,13 @@ def _model(arrays: Arrays, record: dict[str, Any]) -> ModelFile:
     if not isinstance(metadata, dict) or not isinstance(versions, dict):
         raise ModelFileError("metadata and versions must be JSON objects")
     return ModelFile(estimator, names, metadata, versions, digest, tuple(steps))
+
+
+def steps_of(model: Any) -> list[Any]:
+    """The steps of a pipeline, or an estimator alone; of a search, the best estimator."""
+    model = getattr(model, "best_estimator_", model)
+    *before, last = model if isinstance(model, Pipeline) else [model]
+    return [*before, getattr(last, "best_estimator_", last)]
 
 
 def _named(before: Sequence[Any], estimator: Any) -> Any:
