@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from isrlearn.core.labels import MISSING, Cells, as_array, is_missing
+from isrlearn.core.labels import MISSING, Cells, as_array, is_missing, unmasked
 from isrlearn.core.methods import Method
 from isrlearn.core.moments import Moments
 from isrlearn.core.rank import independent_shifts
@@ -168,6 +168,7 @@ def check_rows(
     are read. Sparse rows become `SparseRows`. A `part` of the data may have a single environment,
     or none that is known.
     """
+    X, y, sample_weight = (unmasked(values) for values in (X, y, sample_weight))
     if target is None:
         X, y = check_features(estimator, X, reset=reset), None
     elif isinstance(X, Rows | str | os.PathLike):
@@ -246,7 +247,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False) -> Any:
         )
     if not isinstance(X, Rows):
         try:
-            X = validate_data(estimator, X, reset=reset, **_READ)
+            X = validate_data(estimator, unmasked(X), reset=reset, **_READ)
         except (TypeError, ValueError) as error:
             raise _of_column(X, error) from None
         return SparseRows(X) if issparse(X) else X

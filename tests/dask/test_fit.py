@@ -336,6 +336,16 @@ def test_masked_environments_are_unknown(data):
         np.testing.assert_array_equal(found.moments_.count, expected.moments_.count)
 
 
+def test_masked_features_are_missing(data):
+    X, y, e, _ = data
+    masked = np.ma.masked_array(X, np.arange(N * D).reshape(N, D) % 900 == 0)
+    lazy = da.from_array(masked, chunks=(100, -1), asarray=False)
+    with pytest.raises(ValueError, match="NaN"):
+        isr_dask.fit(ISRClassifier(), lazy, y, environments=e)
+    with pytest.raises(ValueError, match="NaN"):
+        isr_dask.predict(ISRClassifier().fit(X, y, environments=e), lazy).compute()
+
+
 def test_nan_is_found(data):
     X, y, e, _ = data
     X = X.copy()

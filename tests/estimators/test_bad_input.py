@@ -422,6 +422,30 @@ def test_pairs_of_the_wrong_shape_for_more_classes_or_regression(ternary, contin
     refused(message.format(1), ISRRegressor, continuous, head=head, n_spurious=1)
 
 
+@pytest.mark.parametrize("rows", [np.asanyarray, ArrayRows], ids=["array", "rows"])
+def test_masked_numbers_are_missing(binary, rows):
+    X, y, e = binary
+    hidden = np.arange(len(X)) == 3
+    masked = np.ma.masked_array(X, np.zeros(X.shape, bool))
+    expected = ISRClassifier().fit(X, y, environments=e)
+    found = ISRClassifier().fit(rows(masked), np.ma.masked_array(y), environments=e)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.classes_.dtype == expected.classes_.dtype
+    masked[3, 1] = np.ma.masked
+    for part, target in ((masked, y), (X, np.ma.masked_array(y, hidden))):
+        with pytest.raises(ValueError, match=r"NaN|missing"):
+            ISRClassifier().fit(rows(part), target, environments=e)
+    with pytest.raises(ValueError, match="NaN"):
+        ISRRegressor().fit(rows(X), np.ma.masked_array(X[:, 0], hidden), environments=e)
+    with pytest.raises(ValueError, match="NaN"):
+        expected.predict(rows(masked))
+    weight = np.ma.masked_array(np.ones(len(X)), hidden)
+    with pytest.raises(ValueError, match="NaN"):
+        ISRClassifier().fit(rows(X), y, environments=e, sample_weight=weight)
+    with pytest.raises(ValueError, match="NaN"):
+        cell_moments(rows(masked), y, e)
+
+
 # Moments computed elsewhere, and the permutation test
 
 

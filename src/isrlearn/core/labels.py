@@ -30,6 +30,15 @@ def as_array(labels: Any) -> NDArray:
     return np.asarray(labels, dtype=object) if listed else array
 
 
+def unmasked(numbers: Any) -> Any:
+    """The same numbers, with NaN where a mask hides what NumPy would read as a number."""
+    if not isinstance(numbers, np.ma.MaskedArray) or numbers.dtype.kind not in "biuf":
+        return numbers
+    if not np.ma.is_masked(numbers):
+        return numbers.data
+    return np.ma.filled(numbers.astype(np.result_type(numbers, np.float32)), np.nan)
+
+
 def encode(labels: ArrayLike) -> tuple[NDArray, NDArray[np.intp]]:
     """Sorted distinct names and, for each label, its position among them.
 

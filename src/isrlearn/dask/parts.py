@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from isrlearn.core.labels import as_array
+from isrlearn.core.labels import as_array, unmasked
 from isrlearn.core.moments import Moments
 from isrlearn.dask.cluster import client_in_use, computed
 from isrlearn.engine import LogisticFit, LogisticLoss, Rows, fit_intercept, minimise
@@ -219,7 +219,7 @@ def read_part(part: Any) -> Any:
         )
     if not isinstance(part, tuple):
         # Chunks received over the network may be unaligned, which makes reading them much slower.
-        return np.require(part, requirements="A")
+        return np.require(unmasked(part), requirements="A")
     path, spec, start, stop = part
     X = _table(path, *spec).X
     # Rows of Parquet remember their position, so tasks cannot share them.

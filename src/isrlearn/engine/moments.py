@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from isrlearn.core.labels import Cells, as_array
+from isrlearn.core.labels import Cells, as_array, unmasked
 from isrlearn.core.moments import Moments
 from isrlearn.engine.rows import BLOCK, FEWEST, MOST, SparseRows
 
@@ -71,7 +71,7 @@ def cell_moments(
         raise ValueError(f"order must be 1 or 2, got {order!r}")
     if chunk_size is not None and not (isinstance(chunk_size, int | np.integer) and chunk_size > 0):
         raise ValueError(f"chunk_size must be an integer of at least 1; got {chunk_size!r}")
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = unmasked(X) if hasattr(X, "shape") else np.asarray(X)
     cells = Cells.of(np.zeros(len(X), dtype=int) if y is None else y, as_array(environments))
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     for name, values in (("y", cells.k), ("environments", cells.e), ("sample_weight", weight)):

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from isrlearn.core.labels import unmasked
+
 #: Numbers in a block of rows, and its fewest and most rows.
 BLOCK, FEWEST, MOST = 1 << 24, 2048, 16384
 
@@ -71,7 +73,7 @@ class ArrayRows(Rows):
         self.dtype = np.dtype(np.float32 if small else np.float64)
 
     def __getitem__(self, rows: slice) -> NDArray:
-        block = np.asarray(self._array[rows])
+        block = np.asarray(unmasked(self._array[rows]))
         block = block if self._columns is None else block[:, self._columns]
         return block.astype(self.dtype, copy=False)
 
