@@ -154,6 +154,7 @@ class PerToken(nn.Module):
             "fc",
             r"'fc' is not in the model; its linear layers are '0'",
         ),
+        (nn.Sequential(nn.Linear(6, 2)), 0, r"layer 0 is not in the model; .* layers are '0'"),
         (nn.Sequential(nn.ReLU()), "fc", r"'fc' is not in the model; it has none"),
         (
             nn.Sequential(nn.Linear(6, 2), nn.ReLU()),

@@ -30,7 +30,7 @@ def linear_layer(model: nn.Module, layer: str) -> Any:
     scripted = any(isinstance(module, torch.jit.ScriptModule) for module in (model, found))
     if scripted or hasattr(model, "_orig_mod"):
         raise ValueError("the model is compiled: pass the one given to torch.compile or torch.jit")
-    outer = layer.rpartition(".")[0]
+    outer = str(layer).rpartition(".")[0]
     if outer and _is_linear(modules.get(outer)):
         raise ValueError(f"layer {layer!r} is a part of the linear layer {outer!r}: name that one")
     if not _is_linear(found):
