@@ -168,7 +168,8 @@ def check_rows(
     are read. Sparse rows become `SparseRows`. A `part` of the data may have a single environment,
     or none that is known.
     """
-    X, y, sample_weight = (unmasked(values) for values in (X, y, sample_weight))
+    if any(map(np.ma.isMaskedArray, (X, y, sample_weight))):
+        X, y, sample_weight = (unmasked(values) for values in (X, y, sample_weight))
     if target is None:
         X, y = check_features(estimator, X, reset=reset), None
     elif isinstance(X, Rows | str | os.PathLike):
