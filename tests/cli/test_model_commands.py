@@ -641,7 +641,7 @@ class TestMistakes:
         line = mistake("evaluate", model, tmp_path / "t.csv")
         assert "no label is a class of the model" in line
 
-    @pytest.mark.filterwarnings("default:.*are no class")
+    @pytest.mark.filterwarnings("default:.*which the model does not know")
     def test_labels_that_are_no_class_are_named(self, isr, mistake, model, folder, tmp_path):
         rows = (folder / "test.csv").read_text()
         padded, other = tmp_path / "padded.csv", tmp_path / "other.csv"
@@ -651,7 +651,7 @@ class TestMistakes:
         for command in [("evaluate", model, padded), (*fit, "--test", padded)]:
             code, _, err = isr(*command)
             assert code == 0
-            assert "labels are no class of the model and count as errors" in err
+            assert "labels, which the model does not know, count as errors" in err
             assert "such as 'yes ', the classes 'no', 'yes'" in err
         assert "no label is a class" in mistake(*fit, "--test", other)
 

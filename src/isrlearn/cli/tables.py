@@ -285,8 +285,8 @@ def _check_classes(table: Table, known: NDArray) -> None:
     if n == len(labels):
         raise ValueError(f"{table.path}: no label is a class of the model: they are {which}")
     if n:
-        text = f"{table.path}: {n} labels are no class of the model and count as errors: they are "
-        warnings.warn(text + which, UserWarning, stacklevel=2)
+        text = f"{table.path}: {n} labels, which the model does not know, count as errors: they "
+        warnings.warn(f"{text}are {which}", UserWarning, stacklevel=2)
 
 
 def stored(model: ModelFile, entry: str) -> dict[str, Any]:
