@@ -2,7 +2,8 @@
 
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`. The name is one of `TABLES`, or
 a folder of `docs/benchmarks`; then the first table of its page is repeated. `python docs/tables.py`
-rewrites all of them; the test suite checks that nothing would change.
+rewrites all of them, and the pages of the benchmarks on real data, whose texts may have changed
+since they ran; the test suite checks that nothing would change.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import runpy
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
+
+from isrlearn.paper.real import RealPlan
+from isrlearn.paper.real.run import page as real_page
+from isrlearn.paper.real.tables import CellScore
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "benchmarks"
@@ -325,8 +330,26 @@ def pages() -> list[Path]:
     return [HERE.parent / "README.md", *sorted(HERE.rglob("*.md"))]
 
 
+def described(folder: Path) -> str:
+    """The page of a benchmark on real data, from its results."""
+    kept = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    cells = [
+        CellScore(**{k: float("nan") if v is None else v for k, v in cell.items()})
+        for cell in kept["cells"]
+    ]
+    page = (folder / "table.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^Made by `([^`]+)`", page, flags=re.MULTILINE)
+    return real_page(RealPlan(**kept["plan"]), cells, command=command)
+
+
+#: Benchmarks on real data.
+REAL = sorted(path.parent for path in RESULTS.glob("*/result.json") if path.parent.name != "demo")
+
+
 def main() -> None:
     """Rewrite the tables."""
+    for folder in REAL:
+        (folder / "table.md").write_text(described(folder), encoding="utf-8")
     for page in pages():
         text = page.read_text(encoding="utf-8")
         new = renewed(text)

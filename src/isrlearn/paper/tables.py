@@ -50,9 +50,9 @@ def plus_minus(mean: float, spread: float, digits: int = 3, sign: str = "") -> s
 
 @cache
 def notes(name: str) -> tuple[str, ...]:
-    """Paragraphs for readers of the page of an experiment."""
+    """Paragraphs for readers of the page of an experiment, or of its runs of one kind."""
     text = files(__package__).joinpath("data", "notes.toml").read_text(encoding="utf-8")
-    return tuple(tomllib.loads(text)[name])
+    return tuple(tomllib.loads(text).get(name, ()))
 
 
 def markdown(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -139,24 +139,30 @@ def run_real(
     return RealResult(plan, *recorded(records, plan.keys(), work, label=plan.experiment, **how))
 
 
-def write_real(result: RealResult, out: Path | str, *, command: str = "") -> list[Path]:
-    """Paths of the files written: table.md, summary.csv, results.csv, result.json."""
-    experiment, files = result.plan.of, result.plan.files
-    n, run = len({record.key.seed for record in result.records}), "file" if files else "seed"
+def page(plan: RealPlan, cells: Sequence[CellScore], *, command: str = "") -> str:
+    """What the run was, and its tables; the network is described that was trained in it."""
+    experiment, files = plan.of, plan.files
+    n, run = max((cell.n_seeds for cell in cells), default=0), "file" if files else "seed"
     over = f"Mean ± standard deviation over {n} {run}s" if n > 1 else f"One {run}, so no spread"
-    settled = {"features": " ".join(files)} if files else result.plan.settled
+    settled = {"features": " ".join(files)} if files else plan.settled
     settings = ", ".join(f"{k} = {v}" for k, v in settled.items() if v is not None)
     paragraphs = [
         f"{over}; {'*paper* is the number in the paper; ' if experiment.table else ''}"
         f"*better by* is the mean difference from the first column, computed {run} by {run}"
         f"{', with its standard error' * (n > 1)}.",
+        *notes(f"{experiment.name}-{settled.get('network')}"),
         *notes(experiment.name),
         *([f"Run with {settings}."] if settings else []),
     ]
-    labels = experiment.trained_with
+    return markdown(experiment.title, paragraphs, score_tables(experiment, cells), command=command)
+
+
+def write_real(result: RealResult, out: Path | str, *, command: str = "") -> list[Path]:
+    """Paths of the files written: table.md, summary.csv, results.csv, result.json."""
+    labels = result.plan.of.trained_with
     cells = [replace(cell, trained_with=labels[cell.trained_with]) for cell in result.cells]
     contents = {
-        "table.md": markdown(experiment.title, paragraphs, result.tables(), command=command),
+        "table.md": page(result.plan, result.cells, command=command),
         "summary.csv": csv_of(CellScore, cells),
         "results.csv": csv_of_scores(result.records, ("score",)),
         "result.json": json.dumps(result.to_dict(), indent=1),
