@@ -225,6 +225,18 @@ def gains(folder: str, score: str, method: str = "isr-regression") -> Numbers:
     return real(folder, score, method, "change")
 
 
+def beyond(folder: str, score: str, method: str, other: str) -> list[Numbers]:
+    """By how much a method is better than another one, and the standard error, per objective."""
+    found = []
+    for way in dict.fromkeys(row["optimizer"] for row in read(f"{folder}/results.csv")):
+        where = {"optimizer": way, "score": score}
+        both = [values(f"{folder}/results.csv", "test", method=m, **where) for m in (other, method)]
+        gain = [b - a for b, a in zip(*both, strict=True)]
+        if gain:
+            found.append([mean(gain), stdev(gain) / len(gain) ** 0.5])
+    return found
+
+
 def refit_shares(folder: str, score: str) -> Numbers:
     """Gain of a new head alone, in percent of its gain with ISR."""
     pairs = zip(gains(folder, score, "refit"), gains(folder, score), strict=True)

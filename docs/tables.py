@@ -234,6 +234,7 @@ def law_school() -> str:
         "original": "the network's own head",
         "refit": "new head, nothing removed",
         "isr-regression": "ISR-Regression",
+        "isr-regression-published": "ISR-Regression, as published",
         "leace": "LEACE",
         "correlation-remover": "CorrelationRemover, given the test environments",
     }

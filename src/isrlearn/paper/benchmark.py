@@ -87,8 +87,7 @@ class Result:
         found = self.summaries
         content = result_dict(self.plan, self.failures, summaries=found)
         if self.compare:
-            comparisons = compared(found, published_results())
-            content["comparison"] = [comparison.to_dict() for comparison in comparisons]
+            content["comparison"] = [c.to_dict() for c in compared(found, published_results())]
         return content
 
 

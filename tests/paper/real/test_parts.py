@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy import linalg
+from sklearn.linear_model import LinearRegression
 
 from isrlearn.datasets import EnvironmentData, Splits, make_waterbirds_like
 from isrlearn.metrics import group_report, worst_group_accuracy
@@ -109,7 +112,10 @@ RULE = Rule(worst=True, penalties=(0.1,), n_components=None)
 
 @pytest.mark.parametrize(
     "name",
-    ["isr-mean", "isr-joint", "isr-multiclass", "isr-own-head", "reweighted", "dfr", "leace"],
+    [
+        *("isr-mean", "isr-joint", "isr-multiclass", "isr-own-head", "reweighted", "dfr", "leace"),
+        "isr-mean-published",
+    ],
 )
 def test_every_method_beats_a_head_that_took_the_shortcut(name):
     if name == "leace":
@@ -125,6 +131,50 @@ def test_every_method_beats_a_head_that_took_the_shortcut(name):
     assert after > before + 0.2
     # The removal leaves the own head its threshold; LEACE takes the label with the environment.
     assert after > {"isr-own-head": 0.5, "leace": 0.5}.get(name, 0.85)
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_the_number_of_the_paper_is_beside_the_method_as_published(published):
+    score = "average_r2"
+    names = ["original", "isr-regression", *["isr-regression-published"] * published]
+    records = [record(name, "erm", 0, score, 0.2) for name in names]
+    (table,) = score_tables(REAL["law-school"], cell_scores(records, "original"))
+    after = dict(pairwise(table.columns))
+    assert after["ISR-Regression"] == ("better by" if published else "paper")
+    column = "ISR-Regression" + ", as published" * published
+    assert after[column] == "paper"
+    assert table.rows[0][table.columns.index(column) + 1] == "0.239 ± 0.007"
+
+
+def test_as_published_the_own_head_is_not_centred_again():
+    found = features()
+    train, test = found.splits.train, found.splits.test
+    rule = replace(RULE, n_spurious=(1,), scale=(0.0,))
+    model = METHODS["isr-multiclass-published"].fit(found, rule, 0)
+    shifts = []
+    for k in ("lb", "wb"):
+        own = [train.X[(train.y == k) & (train.environments == e)] for e in ("land", "water")]
+        shifts.append(own[0].mean(axis=0) - own[1].mean(axis=0))
+    basis = np.linalg.svd([shift / np.linalg.norm(shift) for shift in shifts])[2][:1]
+    coef, intercept = found.head
+    scores = (test.X - test.X @ basis.T @ basis) @ coef.T + intercept
+    expected = np.array(["lb", "wb"])[scores.argmax(axis=1)]
+    np.testing.assert_array_equal(model.predict(test), expected)
+
+
+def test_as_published_is_the_algorithm_to_the_letter():
+    rng = np.random.default_rng(0)
+    e, z = rng.integers(0, 2, 500), rng.normal(size=(500, 3))
+    X = np.column_stack([3 * e + rng.normal(size=500), z]) @ rng.normal(size=(4, 4))
+    data = EnvironmentData(X, z @ [1.0, 2.0, 3.0] + rng.normal(size=500), e)
+    rule = Rule(regression=True, n_spurious=(1,), scale=(0.0,), n_components=4)
+    found = METHODS["isr-regression-published"].fit(
+        TrainedFeatures(Splits(data, data, data), None), rule, 0
+    )
+    shift = np.diff([X[e == name].mean(axis=0) for name in (0, 1)], axis=0)
+    P = linalg.null_space(shift)
+    expected = LinearRegression().fit(X @ P, data.y).predict(X @ P)
+    np.testing.assert_allclose(found.predict(data), expected, atol=1e-6)
 
 
 PENALTIES = (1e-4, 0.01, 1.0)
@@ -163,7 +213,9 @@ def test_without_a_head_the_first_method_is_a_probe():
         METHODS["isr-own-head"].fit(found, RULE, 0)
 
 
-@pytest.mark.parametrize("name", ["isr-regression", "correlation-remover", "leace"])
+@pytest.mark.parametrize(
+    "name", ["isr-regression", "isr-regression-published", "correlation-remover", "leace"]
+)
 def test_regressions_leave_the_shortcut(name):
     pytest.importorskip({"leace": "concept_erasure"}.get(name, "fairlearn"))
     rng = np.random.default_rng(1)

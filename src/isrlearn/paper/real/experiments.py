@@ -36,7 +36,9 @@ from isrlearn.paper.real.networks import (
 from isrlearn.paper.real.tables import HEADS, ORACLE, Experiment
 
 _SCORES = ("average_accuracy", "worst_group_accuracy")
-_METHODS = ("original", "isr-mean", "isr-cov", "refit", "reweighted", "dfr", "leace")
+_PAIRS = ("isr-mean-published", "isr-mean", "isr-cov-published", "isr-cov")
+_METHODS = ("original", *_PAIRS, "refit", "reweighted", "dfr", "leace")
+_REGRESSION = ("original", "isr-regression-published", "isr-regression", "refit", "leace")
 _TRAINED = {"erm": "ERM", "reweighting": "Reweighting", "group_dro": "GroupDRO"}
 
 
@@ -110,7 +112,7 @@ CLIP = Experiment(
     dataset="Waterbirds",
     scores=_SCORES,
     trained_with={"erm": "ERM", "reweighting": "Reweighting"},
-    methods=("original", "isr-mean", "isr-cov", "isr-joint", "dfr", "leace"),
+    methods=("original", *_PAIRS, "isr-joint", "dfr", "leace"),
     main=("original", "isr-mean", "isr-cov"),
     features=_clip,
     options={"data": None, "features": None, "network": "clip"},
@@ -156,7 +158,10 @@ MC_CMNIST = Experiment(
     dataset="MC-CMNIST",
     scores=("average_accuracy", "worst_group_accuracy", "worst_10_group_accuracy"),
     trained_with={"erm": "ERM", "ib_erm": "IB-ERM", "irm": "IRM", "ib_irm": "IB-IRM", **ORACLE},
-    methods=("original", "isr-multiclass", "isr-own-head", "reweighted", "dfr", "leace"),
+    methods=(
+        *("original", "isr-multiclass-published", "isr-multiclass", "isr-own-head"),
+        *("reweighted", "dfr", "leace"),
+    ),
     main=("original", "isr-multiclass"),
     features=_mc_cmnist,
     rule=Rule(
@@ -205,7 +210,7 @@ RCFMNIST = Experiment(
     dataset="RCFMNIST",
     scores=("average_rmse", "worst_group_rmse"),
     trained_with={"erm": "ERM", "mixup": "MixUp", "c_mixup": "C-MixUp", "irm": "IRM", **ORACLE},
-    methods=("original", "isr-regression", "refit", "leace"),
+    methods=_REGRESSION,
     main=("original", "isr-regression"),
     features=_rcfmnist,
     rule=Rule(
@@ -250,14 +255,14 @@ LAW_SCHOOL = Experiment(
     dataset="LawSchool",
     scores=("average_r2", "worst_group_r2"),
     trained_with={"erm": "ERM", "reweighting": "Reweighting", "group_dro": "GroupDRO", **ORACLE},
-    methods=("original", "isr-regression", "refit", "leace", "correlation-remover"),
+    methods=(*_REGRESSION, "correlation-remover"),
     main=("original", "isr-regression"),
     features=_law_school,
     rule=Rule(
         regression=True,
         n_spurious=(1,),
         scale=(0.0,),
-        penalties=(0.1, 1.0, 10.0, 100.0),
+        penalties=(0.1, 1.0, 10.0, 100.0, 1e3, 1e4),
         n_components=10,
     ),
     options={"strength": 0.4, "epochs": 200, "dro_epochs": 500},

@@ -113,12 +113,22 @@ def _searched(found: TrainedFeatures, rule: Rule, seed: int, **fixed: Any) -> Pr
 _refitted = partial(_searched, scale=1.0, n_spurious=0)
 
 
-def _adapted(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
+def _adapted(found: TrainedFeatures, rule: Rule, seed: int, **fixed: Any) -> Predictor:
     """The network's own head with ISR folded in; only the subspace is fitted."""
     if found.head is None:
         raise ValueError("these features come without a trained head, so there is none to adapt")
     head = [tuple(np.asarray(part, dtype=np.float64) for part in found.head)]
-    return _searched(found, rule, seed, method="multiclass", head=head, weights=(None,))
+    fixed |= {"method": "multiclass", "head": head, "weights": (None,)}
+    return _searched(found, rule, seed, **fixed)
+
+
+def _published(found: TrainedFeatures, rule: Rule, seed: int, **fixed: Any) -> Predictor:
+    """The published procedure; what it leaves open is chosen as for all methods."""
+    given = rule.n_components if isinstance(rule.n_components, int) else 100
+    how: dict[str, Any] = {"n_components": min(given, found.splits.train.X.shape[1])}
+    weights = tuple(w for w in rule.weights if w != "class")
+    how |= {"alpha": (0.0,)} if rule.regression else {"C": (1.0,), "weights": weights}
+    return _searched(found, rule, seed, variant="paper", **how | fixed)
 
 
 def _dfr(found: TrainedFeatures, rule: Rule, seed: int) -> Predictor:
@@ -181,9 +191,15 @@ def _headed(features: TrainedFeatures, rule: Rule, seed: int, change: Change) ->
     return Predictor(lambda data: found.predict(change(data)), found.chosen)
 
 
-#: All methods, by name.
+_ONE: dict[str, Any] = {"method": "mean", "n_spurious": 1}  # E − 1, for two environments
+_RAW: dict[str, Any] = {"variant": "paper", "n_components": None}
+#: All methods, by name; those as published stand beside ours.
 METHODS: Mapping[str, Method] = {
     "original": Method("Original", _original),
+    "isr-mean-published": Method("ISR-Mean, as published", partial(_published, **_ONE)),
+    "isr-cov-published": Method("ISR-Cov, as published", partial(_published, method="cov")),
+    "isr-multiclass-published": Method("ISR-Multiclass, as published", partial(_adapted, **_RAW)),
+    "isr-regression-published": Method("ISR-Regression, as published", _published),
     "isr-mean": Method("ISR-Mean", partial(_searched, method="mean")),
     "isr-cov": Method("ISR-Cov", partial(_searched, method="cov")),
     "isr-joint": Method("ISR joint", partial(_searched, method="joint")),

@@ -152,6 +152,7 @@ def page(plan: RealPlan, cells: Sequence[CellScore], *, command: str = "") -> st
         f"{', with its standard error' * (n > 1)}.",
         *notes(f"{experiment.name}-{settled.get('network')}"),
         *notes(experiment.name),
+        *(notes("as-published") if any(c.method.endswith("-published") for c in cells) else ()),
         *([f"Run with {settings}."] if settings else []),
     ]
     return markdown(experiment.title, paragraphs, score_tables(experiment, cells), command=command)

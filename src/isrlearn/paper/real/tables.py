@@ -81,10 +81,6 @@ class TableScore:
 _average, _worst = attrgetter("average"), attrgetter("worst")
 
 
-def _worst_10(report: GroupReport) -> float:
-    return report.worst_k(min(10, len(report.groups)))
-
-
 def scored(
     keys: list[CellKey],
     scores: Mapping[str, TableScore],
@@ -113,7 +109,10 @@ def scored(
 SCORES: Mapping[str, TableScore] = {
     "average_accuracy": TableScore("Average accuracy (%)", _average),
     "worst_group_accuracy": TableScore("Worst-group accuracy (%)", _worst),
-    "worst_10_group_accuracy": TableScore("Accuracy of the worst 10 groups (%)", _worst_10),
+    "worst_10_group_accuracy": TableScore(
+        "Accuracy of the worst 10 groups (%)",
+        lambda found: found.worst_k(min(10, len(found.groups))),
+    ),
     "average_rmse": TableScore("Average RMSE", _average, "rmse", 1.0, 3, -1),
     "worst_group_rmse": TableScore("Worst-group RMSE", _worst, "rmse", 1.0, 3, -1),
     "average_r2": TableScore("Average R²", _average, "r2", 1.0, 3),
@@ -192,37 +191,38 @@ def score_tables(experiment: Experiment, cells: Iterable[CellScore]) -> list[Tab
         score = SCORES[name]
         heads, rows = ["trained with"], []
         for m in methods:
-            heads += [labels[m], *_beside(experiment, m)]
+            heads += [labels[m], *_beside(experiment, m, methods)]
         for trained_with, label in experiment.trained_with.items():
             if not any((name, trained_with, m) in at for m in methods):
                 continue
             row = [label]
             for m in methods:
-                column = label if trained_with in ORACLE and m == methods[0] else labels[m]
+                column = labels[m].removesuffix(", as published")
+                column = label if trained_with in ORACLE and m == methods[0] else column
                 printed = paper_score(experiment.table, experiment.dataset, label, name, column)
                 shown = {"paper": "" if printed is None else plus_minus(*printed, score.decimals)}
                 cell = at.get((name, trained_with, m))
                 shown["better by"] = "" if cell is None else _change(score, cell)
                 row.append("" if cell is None else score.shown(cell.mean, cell.std))
-                row += [shown[beside] for beside in _beside(experiment, m)]
+                row += [shown[beside] for beside in _beside(experiment, m, methods)]
             rows.append(row)
         if rows:
             tables.append(Table(f"{experiment.title}: {score.label}", heads, rows))
     return tables
 
 
-def _beside(experiment: Experiment, method: str) -> list[str]:
-    """Further columns of a method: the paper's number, the difference from the first method."""
-    if method not in experiment.main:
+def _beside(experiment: Experiment, method: str, shown: Collection[str]) -> list[str]:
+    """Further columns: the paper's number where it compares, the difference from the first."""
+    ours = method.removesuffix("-published")
+    if ours not in experiment.main:
         return []
-    paper = ["paper"] if experiment.table else []
-    return [*paper, *(["better by"] if method != experiment.main[0] else [])]
+    theirs = f"{ours}-published" if f"{ours}-published" in shown else ours
+    paper = ["paper"] if experiment.table and method == theirs else []
+    return [*paper, *(["better by"] if ours != experiment.main[0] else [])]
 
 
 def _change(score: TableScore, cell: CellScore) -> str:
     """The paired difference with its standard error."""
     digits, factor = score.decimals, score.factor
-    text = f"{factor * cell.change:+.{digits}f}"
-    if math.isnan(cell.change_error):
-        return text
-    return f"{text} (s.e. {factor * cell.change_error:.{digits}f})"
+    error = f" (s.e. {factor * cell.change_error:.{digits}f})"
+    return f"{factor * cell.change:+.{digits}f}" + error * (not math.isnan(cell.change_error))
