@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -222,7 +223,8 @@ def _command_line() -> str:
             words.append(parameter.opts[0])
             if not isinstance(each, bool):
                 words.append(",".join(map(str, each)) if isinstance(each, tuple) else str(each))
-    return " ".join(words)
+    # Double quotes, since the names of data sets have single ones: 3s'.
+    return " ".join(word if shlex.quote(word) == word else f'"{word}"' for word in words)
 
 
 def _shown(tables: Iterable[Any]) -> list[Any]:
