@@ -208,6 +208,18 @@ def faster(kind: str = "ISR") -> Numbers:
     ]
 
 
+def adam_hours(trials: int = 20) -> float:
+    """Hours of the run of all methods under the paper's optimiser, trials fitted side by side."""
+    return (
+        sum(
+            float(row["seconds"])
+            * (trials if row["method"][:3] == "isr" or "'" in row["dataset"] else 1)
+            for row in read("linear-unit-tests-paper-all/results.csv")
+        )
+        / 3600
+    )
+
+
 def real(folder: str, score: str, method: str, column: str = "mean") -> Numbers:
     """A number per training objective of a benchmark on real data; accuracies in percent."""
     factor = 100 if score.endswith("accuracy") else 1
