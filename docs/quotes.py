@@ -208,6 +208,17 @@ def faster(kind: str = "ISR") -> Numbers:
     ]
 
 
+def steps_against_convergence(folder: str, method: str) -> list[Numbers]:
+    """Error after Adam's steps minus that of the converged head, by seed and E."""
+    found: dict[str, Numbers] = {}
+    for row in read(f"{folder}/results.csv"):
+        if row["method"] == method:
+            where = {k: row[k] for k in ("dataset", "method", "n_environments", "seed")}
+            (converged,) = values("linear-unit-tests/results.csv", "error", **where)
+            found.setdefault(where["n_environments"], []).append(float(row["error"]) - converged)
+    return list(found.values())
+
+
 def adam_hours(trials: int = 20) -> float:
     """Hours of the run of all methods under the paper's optimiser, trials fitted side by side."""
     return (
