@@ -192,7 +192,7 @@ def _headed(features: TrainedFeatures, rule: Rule, seed: int, change: Change) ->
 
 
 _ONE: dict[str, Any] = {"method": "mean", "n_spurious": 1}  # E − 1, for two environments
-_RAW: dict[str, Any] = {"variant": "paper", "n_components": None}
+_RAW: dict[str, Any] = {"variant": "paper", "n_components": None, "scale": (0.0, 0.5)}
 #: All methods, by name; those as published stand beside ours.
 METHODS: Mapping[str, Method] = {
     "original": Method("Original", _original),
