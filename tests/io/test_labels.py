@@ -13,6 +13,7 @@ import pytest
 import isrlearn
 from isrlearn import ISRClassifier, ISRRegressor
 from isrlearn.io import ModelFileError, TableError, read_table, write_columns, write_predictions
+from isrlearn.io.labels import labels_like
 
 N = 40
 
@@ -163,6 +164,34 @@ def test_labels_are_the_same(tmp_path, isr, kind, ending):
         status, text, _ = isr("evaluate", tmp_path / "m.isr", tmp_path / f"t.{each}", "--json")
         assert status == 0
         assert json.loads(text)["model"]["weighted_average"] is not None  # all groups are known
+
+
+def test_whole_numbers_of_a_column_with_gaps(tmp_path, isr):
+    """pandas writes the integers of a column with a missing value as 0.0 and 1.0."""
+    X, k, e = rows()
+    whole = pd.DataFrame(X, columns=list("abc")).assign(y=k, e=e)
+    gaps = whole.assign(y=k.astype(float), e=np.where(np.arange(N) == 5, np.nan, e))
+    tables = {"whole": whole, "gaps": gaps}
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    for name in tables:
+        given = ("--label", "y", "--environment", "e", "--no-search", "--out", tmp_path / "m.isr")
+        assert isr("fit", tmp_path / f"{name}.csv", *given)[0] == 0
+        for other in tables:
+            status, text, _ = isr(
+                "evaluate", tmp_path / "m.isr", tmp_path / f"{other}.csv", "--json"
+            )
+            assert status == 0
+            assert json.loads(text)["model"]["weighted_average"] is not None  # all groups are known
+    # Classes that the other table does not have stay, and different ones stay different.
+    like = labels_like(np.array([0, 1, 2]), np.array(["0.0", "1.0"]))
+    assert like.tolist() == ["0.0", "1.0", "2"]
+    assert labels_like(np.array(["1", "1.0"]), np.array([1, 2])).tolist() == ["1", "1.0"]
+    assert labels_like(np.array(["1.0", "3.0"]), np.array([1, 2])).tolist() == [1, 3]
+    assert labels_like(np.array(["v1.0", "1.1.0"]), np.array([1.0, 1.1])).tolist() == [
+        "v1.0",
+        "1.1.0",
+    ]
 
 
 def test_dask_joins_files_that_show_different_types(tmp_path):

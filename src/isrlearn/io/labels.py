@@ -22,6 +22,8 @@ _MOST_CLASSES = 20
 #: Characters that begin a formula in a spreadsheet; an apostrophe before one makes it text.
 _FORMULA = tuple("=+-@\t\r")
 _INTEGER = re.compile("-?[1-9][0-9]{0,18}|0")
+#: A whole number as pandas writes it where the column has gaps.
+_WHOLE = re.compile(r"\A(-?[0-9]+)\.0+\Z")
 
 
 def as_labels(values: NDArray, name: str) -> NDArray:
@@ -138,19 +140,24 @@ def looks_continuous(labels: NDArray) -> bool:
 def labels_like(labels: NDArray, others: NDArray) -> NDArray:
     """Labels as the same labels of other rows are: text, integers, booleans or other numbers.
 
-    One table may have the classes 007 and 7, which are text, and the next only 7, an integer.
+    One table may have the classes 007 and 7, which are text, and the next only 7, an integer; or
+    the environments 1.0 and 2.0, because one is missing, and the next 1 and 2.
     """
     (names, codes), known = encode(labels), encode(others)[0]
-    if names.dtype.kind == known.dtype.kind:
-        return labels
-    found: list[Any] = [*map(str, names.tolist())]
-    same = {str(name): name for name in known.tolist()}
+    if (names.dtype.kind == "U") == (known.dtype.kind == "U"):
+        return labels  # numbers are compared as numbers
+    texts = [[*map(str, each.tolist())] for each in (names, known)]
+    plain = [[_WHOLE.sub(r"\1", text) for text in each] for each in texts]
+    if all(len({*each}) == len(each) for each in plain):  # different labels stay different
+        texts = plain
+    found: list[Any] = texts[0]
+    same = dict(zip(texts[1], known.tolist(), strict=True))
     if not {*found} & {*same}:
         return labels
-    if known.dtype.kind == "i" and all(map(is_integer, found)):
+    if all(type(name) is int for name in same.values()) and all(map(is_integer, found)):
         found = [*map(int, found)]
-    elif {*found} <= {*same}:
-        found = [same[text] for text in found]
+    elif known.dtype.kind == "U" or {*found} <= {*same}:
+        found = [same.get(text, text) for text in found]
     return label_array([*found, *([None] if (codes < 0).any() else [])], codes, "labels")
 
 
