@@ -165,6 +165,15 @@ def test_evaluate_says_whether_the_model_is_worth_using(well, folder, model):
             assert f"{score:.4f}" in printed
 
 
+def test_evaluate_says_that_a_model_has_seen_the_rows(well, folder, model):
+    for table, seen in (("train.parquet", True), ("test.csv", False)):
+        out = well("evaluate", model, folder / table)
+        assert out.startswith("The model was fitted on these rows") == seen
+        assert (
+            json.loads(well("evaluate", model, folder / table, "--json"))["training_rows"] == seen
+        )
+
+
 def test_the_other_models_do_not_depend_on_the_evaluated_one(well, folder, tmp_path):
     records = []
     for i, given in enumerate(((), ("--C", "1e-6", "--weights", "group", "--components", "2"))):

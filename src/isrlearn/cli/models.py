@@ -72,6 +72,7 @@ def evaluate(
         rows = tables.labelled_table_for(saved, table, **columns)
         sizes = _training_sizes(estimator, rows)
         own, found = scored(estimator, rows, metric, sizes), None
+        seen = _fitted_on(estimator, tables.as_fitted(saved, rows))
         if baseline is not None:
             train = tables.labelled_table_for(saved, baseline, **columns | {"labels": None})
             train = tables.as_fitted(saved, train)
@@ -86,8 +87,11 @@ def evaluate(
     else:
         change = f"From {found.best} to model, {found.change.metric}:", str(found.change)
         shown = [str(found), *shown, *change]
+    if seen:
+        text = "The model was fitted on these rows and may do worse on others: isr report scores"
+        shown.insert(0, f"{text} it on folds of them.\n")
     comparison = None if found is None else found.to_dict()
-    return {"model": own.to_dict(), "comparison": comparison}, shown
+    return {"model": own.to_dict(), "training_rows": seen, "comparison": comparison}, shown
 
 
 def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:
