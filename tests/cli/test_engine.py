@@ -49,6 +49,15 @@ def test_both_engines_fit_the_same(fitted, task):
     assert_same(fitted("--engine", "dask", *task), fitted("--no-search", *task))
 
 
+@pytest.mark.filterwarnings("always")
+def test_a_text_table_is_fitted_without_a_warning(isr, table):
+    path = table.with_suffix(".csv")
+    pd.read_parquet(table).to_csv(path, index=False)
+    arguments = ["fit", path, "--label", "y", "--environment", "place", "--engine", "dask"]
+    status, _, err = isr(*arguments, "--out", table.with_name("m.isr"))
+    assert (status, err) == (0, "")
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_is_found_by_its_address(fitted):

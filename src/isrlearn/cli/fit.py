@@ -265,6 +265,7 @@ def fit_table(
         label, environment = columns["label"], columns["environment"]
         with client_of(scheduler):
             estimator = fit(kind(**chosen), [path], label, environments=environment, features=names)
+        vars(estimator).pop("feature_names_in_", None)  # the table's columns are in its order
     elif search or validation is not None:
         held = validation and (validation.X, validation.y, validation.environments)
         found = getattr(isrlearn, f"{kind.__name__}CV")(**chosen, verbose=1)
