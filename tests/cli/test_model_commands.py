@@ -496,6 +496,24 @@ class TestMistakes:
         (tmp_path / "t.csv").write_text("\n".join(["x,y,e", *rows]))
         line = mistake(*self.fit(tmp_path, tmp_path, "t.csv", "y", "e"))
         assert "50 different labels in 50 rows" in line
+        line = mistake("diagnose", tmp_path / "t.csv", "--label", "y", "--environment", "e")
+        assert "50 different labels in 50 rows" in line
+        assert "regression" not in line
+
+    @pytest.mark.parametrize("command", ["fit", "diagnose"])
+    def test_numbers_that_are_not_classes(self, mistake, tmp_path, command):
+        columns = {"x": np.arange(50) % 7, "y": np.arange(50) * 3, "e": np.arange(50) % 2}
+        write_columns(tmp_path / "t.csv", columns)
+        given = self.fit(tmp_path, tmp_path, "t.csv", "y", "e")
+        given = given if command == "fit" else (command, *given[1:6])
+        line = mistake(*given)
+        assert "50 different labels in 50 rows" in line
+        assert "for a regression fit with --task regression" in line
+
+    @pytest.mark.parametrize("role", ["--environment", "--clusters"])
+    def test_a_column_with_two_roles(self, mistake, folder, tmp_path, role):
+        line = mistake(*self.fit(folder, tmp_path), role, "label")
+        assert f"label and {role[2:]} must be two columns; both are 'label'" in line
 
     def test_unreadable_table(self, mistake, folder, tmp_path):
         content = (folder / "train.parquet").read_bytes()

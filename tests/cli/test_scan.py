@@ -80,6 +80,27 @@ def test_mistakes_are_named(columns, isr, tmp_path):
     code, _, err = isr(tmp_path / "t.csv", "--label", "ill", "--candidates", "hospital, dose")
     assert code == 2
     assert "candidate 'dose'" in err
+    gaps = columns | {"ill": np.append("", columns["ill"][1:]), "weight": np.arange(N) * 2}
+    write_columns(tmp_path / "t.csv", gaps)
+    code, _, err = isr(tmp_path / "t.csv", "--label", "ill")
+    assert code == 2
+    assert f"{tmp_path / 't.csv'}: the label is missing in row 1; drop such rows" in err
+    code, _, err = isr(tmp_path / "t.csv", "--label", "weight")
+    assert code == 2
+    assert f"there are {N} different labels in {N} rows" in err
+    (tmp_path / "t.csv").write_text("dose,ill\n")
+    code, _, err = isr(tmp_path / "t.csv", "--label", "ill")
+    assert code == 2
+    assert "the table has no rows" in err
+
+
+def test_classes_of_few_rows_are_named(columns, isr, tmp_path):
+    columns = columns | {
+        "ill": np.where(np.arange(N) < 3, ["a", "b", "a"] * (N // 3), columns["ill"])
+    }
+    write_columns(tmp_path / "t.csv", columns)
+    _, out, _ = isr(tmp_path / "t.csv", "--label", "ill")
+    assert "Left out: class 'a', 'b' (fewer than 5 rows)." in out
 
 
 @pytest.mark.filterwarnings("always::UserWarning")

@@ -192,7 +192,7 @@ def test_options_override_what_was_found(isr, messy, tmp_path):
 def test_strict_refuses_and_names_all_columns(isr, messy, tmp_path):
     code, _, err = isr("fit", messy, *ROLES, "--strict", "--out", tmp_path / "m.isr")
     assert code == 2
-    assert "column 'admitted' holds '01/01/2023' in row 1, not a number; so do 'age'" in err
+    assert "column 'admitted' holds '01/01/2023' in row 1, not a number; look also at 'age'" in err
     assert "without --strict" in err
     assert "--impute" in err
     numbers = ["--features", "age,dose"]

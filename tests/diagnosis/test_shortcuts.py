@@ -153,7 +153,10 @@ def test_a_column_that_is_a_class_of_its_own_is_not_tested():
     [
         (np.random.default_rng(0).normal(size=N), "look continuous"),
         (np.zeros(N, dtype=int), "needs two classes"),
-        (np.array([None, *["a", "b"] * (N // 2)], dtype=object)[:N], "without gaps"),
+        (
+            np.array([None, *["a", "b"] * (N // 2)], dtype=object)[:N],
+            "the label is missing in row 1 of y",
+        ),
         ("nothing", "there is no column 'nothing'"),
         (np.arange(10) % 2, "has 1200 rows; y has 10"),
     ],

@@ -291,7 +291,7 @@ class TestErrors:
         [
             ("a;b\n1;2\n", "must be separated by commas"),
             ("a,a\n1,2\n", "2 columns are named 'a'; give each a name"),
-            ("a,b\n1\n", "row 1 has 1 values for 2 columns"),
+            ("a,b\n1\n", "row 1 has 1 value for 2 columns"),
             ("a,b\n", "has no rows"),
             ("\n1,2\n", "must name the columns"),
             ('a,b\n1,2\n1,"2\n3,4\n', "row 2 cannot be read: unexpected end"),
@@ -420,11 +420,11 @@ class TestIndexColumns:
         frame.to_csv(tmp_path / "t.csv")
         table = read_table(tmp_path / "t.csv", label="y", environment="e")
         assert table.feature_names == sample.names
-        assert table.notes == ("'' is an index and was left out",)
+        assert table.notes == ("left out as an index: ''",)
         pd.read_csv(tmp_path / "t.csv").to_csv(tmp_path / "t.csv", index=False)
         table = read_table(tmp_path / "t.csv", label="y", environment="e")
         assert table.feature_names == sample.names
-        assert table.notes == ("'Unnamed: 0' is an index and was left out",)
+        assert table.notes == ("left out as an index: 'Unnamed: 0'",)
         assert read_table(tmp_path / "t.csv", features="[fU]*").feature_names == sample.names
         chosen = read_table(tmp_path / "t.csv", features="Unnamed: 0,f0")
         assert chosen.feature_names == ("Unnamed: 0", "f0")
@@ -438,7 +438,7 @@ class TestIndexColumns:
         table = read_table(tmp_path / "t.parquet", environment="e", **options)
         assert table.feature_names == sample.names
         column = name or "__index_level_0__"
-        assert table.notes == (f"{column!r} is an index and was left out",)
+        assert table.notes == (f"left out as an index: {column!r}",)
         by = read_table(tmp_path / "t.parquet", environment=column, features="f*", **options)
         assert by.environments.tolist() == frame.index.tolist()
 

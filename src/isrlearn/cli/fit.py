@@ -88,9 +88,7 @@ def scan(table: Path, label: str, candidates: str | None, out: Path | None, **gi
         if name not in columns:
             hint = isrlearn.io.errors.suggestion(name, columns)
             raise ValueError(f"{table}: there is no column {isrlearn.io.errors.shown(name)}{hint}")
-    if isrlearn.io.labels.looks_continuous(columns[label]):
-        value = columns[label][0]
-        raise ValueError(f"{table}: labels such as {value} look continuous, not like classes")
+    tables.check_groups(table, "labels", columns[label])
     with working(f"Examining {table}"):
         how = {"level": given["level"], "random_state": given["seed"]}
         found = isrlearn.scan(columns, label, candidates=names, **how)
@@ -120,6 +118,8 @@ def diagnose(table: Path, task: str, level: float, seed: int, **given: Any) -> R
     with working(f"Reading {table}"):
         rows = isrlearn.io.read_table(table, **columns, task=task, prepare=tables.preparer(**given))
     show_notes(rows)
+    continuous = task == "auto" and isrlearn.io.labels.looks_continuous(rows.y)
+    tables.check_tables("regression" if continuous else task, rows)
     with working(f"Examining {table}"):
         how: dict[str, Any] = {"task": task, "level": level, "random_state": seed}
         how |= {"clusters": rows.clusters, "feature_names": origins(rows)}

@@ -307,18 +307,22 @@ def prepared_columns(model: ModelFile) -> list[tuple[str, ...]]:
 def check_tables(task: str, *tables: Table) -> None:
     """Raise unless the labels and environments of the tables suit the task."""
     for table in tables:
-        grouped = {"environments": table.environments}
-        if task == "classification":
-            grouped = {"labels": table.y, **grouped}
-            if isrlearn.io.labels.looks_continuous(table.y):
-                raise ValueError(
-                    f"{table.path}: labels such as {table.y[0]} look continuous, not like classes; "
-                    "for a regression fit with --task regression"
-                )
-        for what, values in grouped.items():
-            n = len(isrlearn.core.labels.encode(values)[0])
-            if n > max(2, _MOST_GROUPS * len(values)):
-                raise ValueError(
-                    f"{table.path}: there are {n} different {what} in {len(values)} rows; groups "
-                    "of one row cannot be compared: is this the right column?"
-                )
+        if task != "regression":
+            check_groups(table.path, "labels", table.y)
+        check_groups(table.path, "environments", table.environments)
+
+
+def check_groups(path: Path, what: str, values: NDArray) -> None:
+    """Raise unless labels or environments divide the rows into groups."""
+    names, hint = isrlearn.core.labels.encode(values)[0].tolist(), ""
+    if what == "labels" and all(isrlearn.io.labels.is_float(str(name)) for name in names):
+        hint = "; for a regression fit with --task regression"
+    if what == "labels" and isrlearn.io.labels.looks_continuous(values):
+        raise ValueError(
+            f"{path}: labels such as {values[0]} look continuous, not like classes{hint}"
+        )
+    if len(names) > max(2, _MOST_GROUPS * len(values)):
+        raise ValueError(
+            f"{path}: there are {len(names)} different {what} in {len(values)} rows; groups of "
+            f"one row cannot be compared: is this the right column?{hint}"
+        )

@@ -89,7 +89,7 @@ class Scan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What else a reader should know, in sentences."""
-        lines = [f"{name} was left out: {reason}." for name, reason in self.left_out.items()]
+        lines = [f"Left out: {name} ({reason})." for name, reason in self.left_out.items()]
         for each in self.table:
             if each.note:
                 lines.append(f"{each.name} was not tested: {each.note}.")

@@ -153,8 +153,10 @@ def scan(
 def _labels(y: Any, cv: int) -> tuple[NDArray, NDArray[np.intp], dict[str, str]]:
     """Labels, rows of the classes with a row for every fold, and why other classes are left out."""
     labels = np.asarray(y)
-    if labels.ndim != 1 or is_missing(labels).any():
-        raise ValueError(f"y must hold a label for every row, without gaps; got {labels.shape}")
+    if labels.ndim != 1:
+        raise ValueError(f"y must hold one label per row; its shape is {labels.shape}")
+    if (missing := is_missing(labels)).any():
+        raise ValueError(f"the label is missing in row {missing.argmax() + 1} of y; drop such rows")
     if type_of_target(labels).startswith("continuous"):
         raise ValueError(
             f"labels such as {labels[0]} look continuous, not like classes; a scan compares classes"

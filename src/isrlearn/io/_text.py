@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isrlearn.estimators.columns import NO_VALUE
+from isrlearn.estimators.columns import NO_VALUE, counted
 from isrlearn.io._formats import (
     INDEX,
     MEGABYTE,
@@ -68,7 +68,8 @@ def _lines(path: Path) -> Iterator[list[str]]:
         try:
             for n, row in enumerate(filter(None, lines), 1):
                 if len(row) != len(first):
-                    raise TableError(f"row {n} has {len(row)} values for {len(first)} columns")
+                    cells, columns = counted(len(row), "value"), counted(len(first), "column")
+                    raise TableError(f"row {n} has {cells} for {columns}")
                 yield row
         except csv.Error as error:
             raise TableError(f"row {n + 1} cannot be read: {error}") from None
@@ -90,7 +91,7 @@ def _read(
         return _read(path, columns, features, labels, [*as_text, *bad])
     if bad:
         others = list(dict.fromkeys(name for name, _ in odd))[1:]
-        more = f"; so do {listed(others)}" if others else ""
+        more = f"; look also at {listed(others)}" if others else ""
         (name, _), (cell, row) = next(iter(odd.items()))
         raise TableError(
             f"column {shown(name)} holds {shown(cell)} in row {row}, not a number{more}; choose "

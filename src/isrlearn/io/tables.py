@@ -157,8 +157,9 @@ def read_table(
         prepare = None  # an array holds numbers only
     roles = {"label": label, "environment": environment, "clusters": clusters}
     given = [*dict.fromkeys(filter(None, roles.values()))]
-    if label and label == environment:
-        raise TableError(f"label and environment must be two columns; both are {shown(label)}")
+    for role in ("environment", "clusters"):
+        if label and label == roles[role]:
+            raise TableError(f"label and {role} must be two columns; both are {shown(label)}")
     inside = [name for name in given if not name.endswith(".npy")]
     holder = _holder(source, labels, inside)
     # The small files first, so that their errors are reported at once.
@@ -192,7 +193,7 @@ def read_table(
     names, notes = tuple(chosen), []
     if features is None or isinstance(features, str):  # chosen now, not for a model that has them
         left_out = sorted({*source.index} - {*names, *roles.values()})
-        notes = [f"{listed(left_out)} is an index and was left out"] if left_out else []
+        notes = [f"left out as an index: {listed(left_out)}"] if left_out else []
         notes += [] if stream else suspects(X, names, y, environments)
         if "split" in source.columns and not source.mixed:
             notes.append("the array 'split' is not used: rows of all splits were read")
@@ -264,6 +265,9 @@ def read_columns(
     beside = [labels] if labels else [p for p in label_files(path) if p.is_file()][:1]
     for other in beside:
         found |= read_columns(other, label=label)
+    if label in found:
+        with reading(source.path):
+            _check_labels(found[label], found[label], "label")
     return found
 
 
