@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import isrlearn
 from isrlearn import ISRClassifier, TablePreparer, diagnose
-from isrlearn.io import ModelFileError, export_model, read_model
+from isrlearn.io import ModelFileError, export_model, read_model, read_table
 from isrlearn.report import make_report
 
 N = 240
@@ -177,7 +177,9 @@ def test_numbers_written_as_text_are_pointed_out(form):
     texts = np.array([form.format(100 + i % 60) for i in range(200)])
     codes = np.array([f"P{i % 60:04}" for i in range(200)])
     found = TablePreparer().fit({"x": texts, "code": codes, "z": np.arange(200) % 7}).columns_
-    assert found[0].why.endswith(f"; numbers written as text, such as {str(texts[0])!r}?")
+    assert found[0].why.endswith(
+        f"; to use them as numbers, write {str(texts[0])!r} as a plain number"
+    )
     assert "numbers" not in found[1].why
 
 
@@ -186,9 +188,27 @@ def test_a_text_among_numbers_is_pointed_out(mark):
     texts = [f"{i / 7:.4f}" for i in range(300)] + ["1e-05", mark]
     for order in (1, -1):
         table = {"x": np.array(texts[::order]), "z": np.arange(302) % 7}
-        assert (
-            TablePreparer().fit(table).columns_[0].why.endswith(f"; numbers, except for {mark!r}?")
-        )
+        why = TablePreparer().fit(table).columns_[0].why
+        assert why.endswith(f"; to use them as numbers, replace or empty cells such as {mark!r}")
+
+
+def test_an_infinite_number_is_named_and_nothing_is_computed_with_it():
+    table = {"x": np.array(["1", "inf", "inf"] * 40), "y": np.arange(120.0), "z": np.arange(120) % 7}
+    table["x"] = table["x"].astype(float)
+    with pytest.raises(ValueError, match="'x' is infinite in row 2; empty such cells, or exclude"):
+        TablePreparer().fit(table)
+
+
+def test_durations_are_numbers_of_seconds(tmp_path):
+    stay = pd.to_timedelta(np.arange(120) % 50 * 90.5, unit="s").to_series(index=range(120))
+    stay[3] = pd.NaT
+    frame = pd.DataFrame({"stay": stay, "age": np.arange(120) % 7})
+    preparer = TablePreparer().fit(frame)
+    seconds = preparer.transform(frame)[:, 0]
+    assert uses(preparer)["stay"] == "number"
+    assert np.array_equal(np.delete(seconds, 3), np.delete(stay.dt.total_seconds(), 3))
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert np.array_equal(read_table(tmp_path / "t.parquet", prepare=preparer).X[:, 0], seconds)
 
 
 def test_many_columns_of_different_counts_are_measurements():

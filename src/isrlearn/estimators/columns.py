@@ -70,7 +70,7 @@ class Column:
 def counts_rows(column: NDArray) -> bool:
     """Whether a column holds different whole numbers, in order or without gaps."""
     n = len(column)
-    if n < _FEWEST or not (column == np.rint(column)).all():
+    if n < _FEWEST or not (np.isfinite(column) & (column == np.rint(column))).all():
         return False
     steps = np.diff(column)
     ordered = (steps > 0).all() or (steps < 0).all()
@@ -119,32 +119,31 @@ def _frequent(counts: Counter[str]) -> dict[str, int]:
 
 
 def _as_text(different: list[str]) -> str:
-    """A remark if the values are numbers with a unit or separators, or nearly all are numbers."""
+    """What to change if values are numbers with a unit or separators, or nearly all are numbers."""
     sample = different[:100]
     n_numbers = sum(bool(_NUMBER.fullmatch(text)) for text in sample)
     if len(different) <= _FEWEST or n_numbers < 0.9 * len(sample):
         return ""
     odd = next((text for text in different if not _PLAIN.fullmatch(text)), different[0])
-    written = (
-        "numbers written as text, such as" if _NUMBER.fullmatch(odd) else "numbers, except for"
-    )
-    return f"; {written} {shown_value(odd)}?"
+    if _NUMBER.fullmatch(odd):
+        return f"; to use them as numbers, write {shown_value(odd)} as a plain number"
+    return f"; to use them as numbers, replace or empty cells such as {shown_value(odd)}"
 
 
 def categories_of(name: str, present: list[str], n_missing: int) -> Column:
     """The categories of a column, each of which becomes a column; one of two is enough."""
     counts = Counter(present)
     kept, marked = tuple(_frequent(counts)), n_missing > 0
-    n, why, zero = len(counts), f"{len(kept)} categories", None
+    n, why, zero, hint = len(counts), f"{len(kept)} categories", None, ""
     if n > len(kept):
-        why = f"the {len(kept)} most frequent of {n:,} categories{_as_text(list(counts))}"
+        why, hint = f"the {len(kept)} most frequent of {n:,} categories", _as_text([*counts])
     elif n + marked == 2:
         zero = None if marked else kept[0]
         other = "a missing value" if zero is None else shown_value(zero)
         why, kept, marked = f"{other} is 0, {shown_value(kept[-1])} is 1", kept[-1:], False
     if marked:
         why += f", and a mark for {counted(n_missing, 'missing value')}"
-    return Column(name, CATEGORIES, why, None, kept, marked, zero)
+    return Column(name, CATEGORIES, why + hint, None, kept, marked, zero)
 
 
 def write_column(column: Column, values: NDArray, out: NDArray) -> None:
@@ -203,6 +202,8 @@ def column_values(column: Any) -> NDArray:
         raise ValueError(f"a column must have one value per row; its shape is {values.shape}")
     if values.dtype.kind in "iuf":
         return values.astype(np.float64, copy=False)
+    if values.dtype.kind == "m":
+        return values / np.timedelta64(1, "s")
     if values.dtype.kind == "M":
         values = np.where(np.isnat(values), "", np.datetime_as_string(values))
     known = ~is_missing(values)

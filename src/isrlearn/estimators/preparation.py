@@ -120,10 +120,13 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         ids = {} if self.strict else ids_among(values)
         found = [self._decide(name, column, ids.get(name, "")) for name, column in values.items()]
         if bad := [each for each in found if isinstance(each, str)]:
-            hint = "; impute='median' (on the command line --impute median) replaces missing values"
-            raise ValueError(
-                listed(bad, _MOST_SHOWN) + hint * any("missing value" in each for each in bad)
-            )
+            hints = {
+                "missing value": "impute='median' (on the command line --impute median) replaces "
+                "missing values",
+                "infinite": "empty such cells, or exclude the column",
+            }
+            found_hints = [hints[what] for what in hints if any(what in each for each in bad)]
+            raise ValueError("; ".join([listed(bad, _MOST_SHOWN), *found_hints]))
         self.columns_ = tuple(each for each in found if isinstance(each, Column))
         outputs, n = self.get_feature_names_out().tolist(), len(next(iter(values.values())))
         if not outputs and not n:

@@ -117,7 +117,7 @@ class _ParquetFile:
         """Whether values of a type are numbers."""
         types = self._types
         numbers = types.is_floating, types.is_integer, types.is_boolean, types.is_decimal
-        return any(check(kind) for check in numbers)
+        return any(check(kind) for check in (*numbers, types.is_duration))
 
     def dtype(self, columns: Sequence[str]) -> np.dtype:
         """float32 if every column of the file is float32 or float16, else float64."""
@@ -148,7 +148,8 @@ class _ParquetFile:
             array = array.dictionary_decode()
         if types.is_decimal(array.type) or types.is_boolean(array.type):
             array = array.cast(pyarrow().float64())
-        return array.to_numpy(zero_copy_only=False).reshape(-1, width)
+        values = array.to_numpy(zero_copy_only=False).reshape(-1, width)
+        return values / np.timedelta64(1, "s") if values.dtype.kind == "m" else values
 
     def _labels(self, column: Any, name: str) -> NDArray:
         """Labels as booleans, numbers or text; None where one is missing."""
