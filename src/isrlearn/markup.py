@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -49,6 +50,18 @@ def number(value: float, sign: str = "") -> str:
     """
     text = f"{value:{sign}.3g}"
     return f"{value:{sign},.0f}" if "e+" in text and abs(value) < 1e6 else text
+
+
+def names_in(text: str) -> list[str]:
+    """Names that are separated by commas; one that contains a comma is in double quotes.
+
+    Examples
+    --------
+    >>> names_in('age, "weight, kg"')
+    ['age', 'weight, kg']
+    """
+    found = re.findall(r'\s*"([^"]*)"\s*(?:,|\Z)|([^,]+)', text)
+    return [name for pair in found if (name := "".join(pair).strip())]
 
 
 def listed(names: Sequence[str], most: int) -> str:

@@ -189,6 +189,32 @@ def test_options_override_what_was_found(isr, messy, tmp_path):
     assert "exclude must be a list of columns of the table; got 'agee'; did you mean 'age'" in err
 
 
+def test_a_name_with_a_comma_is_quoted(isr, tmp_path):
+    rng = np.random.default_rng(0)
+    columns = {
+        "dose, mg": rng.integers(3, size=N),
+        "age": rng.normal(size=N),
+        "x": rng.normal(size=N),
+    }
+    columns |= {"ill": np.arange(N) % 2, "hospital": np.arange(N) // 2 % 2}
+    write_columns(tmp_path / "t.csv", columns)
+    out, named = ("--no-search", "--out", tmp_path / "m.isr"), '"dose, mg",age'
+    for given, expected in {
+        ("--features", named): ("dose, mg", "age"),
+        ("--exclude", named): ("x",),
+        ("--categorical", named.removesuffix(",age"), "--exclude", "x"): (
+            *(f"dose, mg={i}" for i in range(3)),
+            "age",
+        ),
+    }.items():
+        code, _, err = isr("fit", tmp_path / "t.csv", *ROLES, *given, *out)
+        assert code == 0, err
+        assert read_model(tmp_path / "m.isr").feature_names == expected
+    given = ("--label", "ill", "--candidates", '"dose, mg", hospital', "--json")
+    code, said, _ = isr("scan", tmp_path / "t.csv", *given)
+    assert {each["name"] for each in json.loads(said)["table"]} == {"dose, mg", "hospital"}
+
+
 def test_strict_refuses_and_names_all_columns(isr, messy, tmp_path):
     code, _, err = isr("fit", messy, *ROLES, "--strict", "--out", tmp_path / "m.isr")
     assert code == 2

@@ -192,8 +192,20 @@ def test_a_text_among_numbers_is_pointed_out(mark):
         assert why.endswith(f"; to use them as numbers, replace or empty cells such as {mark!r}")
 
 
+def test_numbers_that_are_categories_by_request_need_no_advice():
+    ages = np.arange(2000.0) % 77
+    table = {"age": ages, "text": ages.astype(str), "z": np.arange(2000) % 7}
+    number, text, _ = TablePreparer(categorical=["age"]).fit(table).columns_
+    assert number.why == "the 50 most frequent of 77 categories"
+    assert text.why.endswith("; to use them as numbers, convert the column")
+
+
 def test_an_infinite_number_is_named_and_nothing_is_computed_with_it():
-    table = {"x": np.array(["1", "inf", "inf"] * 40), "y": np.arange(120.0), "z": np.arange(120) % 7}
+    table = {
+        "x": np.array(["1", "inf", "inf"] * 40),
+        "y": np.arange(120.0),
+        "z": np.arange(120) % 7,
+    }
     table["x"] = table["x"].astype(float)
     with pytest.raises(ValueError, match="'x' is infinite in row 2; empty such cells, or exclude"):
         TablePreparer().fit(table)

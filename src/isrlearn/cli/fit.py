@@ -65,15 +65,11 @@ SETTINGS = tables.options(
 @tables.TABLE
 @option("--label", required=True, metavar="COLUMN", help="Column of labels.")
 @option("--labels", type=tables.FILE, help="Table with further columns of the same rows.")
-@option(
-    "--candidates",
-    metavar="COLUMNS",
-    help="Columns to examine, separated by commas. [default: those of few values]",
-)
+@tables.names("--candidates", "Columns to examine. [default: those of few values]")
 @option("--level", type=float, default=0.01, help="Probability of a false alarm.")
 @tables.SEED
 @option("--out", type=PAGE, help="Also write a page.")
-def scan(table: Path, label: str, candidates: str | None, out: Path | None, **given: Any) -> Result:
+def scan(table: Path, label: str, candidates: list[str], out: Path | None, **given: Any) -> Result:
     """Find the columns of a table that are shortcuts to the label.
 
     Each column of few values is taken as the environment in turn: do the other columns shift with
@@ -83,15 +79,14 @@ def scan(table: Path, label: str, candidates: str | None, out: Path | None, **gi
     """
     with working(f"Reading {table}"):
         columns = isrlearn.io.tables.read_columns(table, label=label, labels=given["labels"])
-    names = None if candidates is None else [name.strip() for name in candidates.split(",")]
-    for name in [label, *(names or ())]:
+    for name in [label, *candidates]:
         if name not in columns:
             hint = isrlearn.io.errors.suggestion(name, columns)
             raise ValueError(f"{table}: there is no column {isrlearn.io.errors.shown(name)}{hint}")
     tables.check_groups(table, "labels", columns[label])
     with working(f"Examining {table}"):
         how = {"level": given["level"], "random_state": given["seed"]}
-        found = isrlearn.scan(columns, label, candidates=names, **how)
+        found = isrlearn.scan(columns, label, candidates=candidates or None, **how)
     lines = [str(found)]
     if out is not None:
         with isrlearn.io.files.atomic_write(out) as file:

@@ -69,12 +69,12 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def names(option: str, text: str, *, joined: bool = False) -> Callable[[Any], Any]:
     """An option that names columns: several are separated by commas, or given repeatedly.
 
-    Its value is a list, or a text for `read_table`, where a name may contain a comma.
+    Its value is a list, or a text for `read_table`.
     """
 
     def read(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
         text = ",".join(value)
-        return text or None if joined else list(filter(None, map(str.strip, text.split(","))))
+        return text or None if joined else isrlearn.markup.names_in(text)
 
     return click.option(option, multiple=True, metavar="COLUMNS", callback=read, help=text)
 

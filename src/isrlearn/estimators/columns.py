@@ -124,19 +124,22 @@ def _as_text(different: list[str]) -> str:
     n_numbers = sum(bool(_NUMBER.fullmatch(text)) for text in sample)
     if len(different) <= _FEWEST or n_numbers < 0.9 * len(sample):
         return ""
-    odd = next((text for text in different if not _PLAIN.fullmatch(text)), different[0])
+    odd = next((text for text in different if not _PLAIN.fullmatch(text)), None)
+    if odd is None:
+        return "; to use them as numbers, convert the column"
     if _NUMBER.fullmatch(odd):
         return f"; to use them as numbers, write {shown_value(odd)} as a plain number"
     return f"; to use them as numbers, replace or empty cells such as {shown_value(odd)}"
 
 
-def categories_of(name: str, present: list[str], n_missing: int) -> Column:
+def categories_of(name: str, values: NDArray, n_missing: int) -> Column:
     """The categories of a column, each of which becomes a column; one of two is enough."""
-    counts = Counter(present)
+    counts = Counter(texts_of(values))
     kept, marked = tuple(_frequent(counts)), n_missing > 0
     n, why, zero, hint = len(counts), f"{len(kept)} categories", None, ""
     if n > len(kept):
-        why, hint = f"the {len(kept)} most frequent of {n:,} categories", _as_text([*counts])
+        why = f"the {len(kept)} most frequent of {n:,} categories"
+        hint = "" if values.dtype.kind == "f" else _as_text([*counts])
     elif n + marked == 2:
         zero = None if marked else kept[0]
         other = "a missing value" if zero is None else shown_value(zero)

@@ -27,7 +27,6 @@ from isrlearn.estimators.columns import (
     free_text,
     ids_among,
     shown_value,
-    texts_of,
     write_column,
 )
 from isrlearn.estimators.linear import with_parameters
@@ -166,7 +165,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             if why := why or ("" if numeric else free_text(present)):
                 return Column(name, LEFT_OUT, why)
         if not numeric or name in self.categorical or (one_value and n_missing):
-            return categories_of(name, texts_of(present), n_missing)
+            return categories_of(name, present, n_missing)
         fill, how = float(_FILLS[self.impute or "median"](present)), self.impute
         why = f"{counted(n_missing, 'missing value')}, replaced by the {how} {fill:.4g} and marked"
         return Column(name, NUMBER, why if n_missing else "", fill, missing=n_missing > 0)

@@ -20,6 +20,7 @@ from isrlearn.estimators.columns import NO_VALUE, counts_rows
 from isrlearn.io._formats import Source
 from isrlearn.io.errors import PREPARE, TableError, listed, shown, suggestion
 from isrlearn.io.labels import is_float
+from isrlearn.markup import names_in
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", flags=re.DOTALL)
 #: Largest magnitudes whose squares (and, in float64, fourth powers) can still be summed.
@@ -37,13 +38,14 @@ def chosen_features(source: Source, wanted: Any, reserved: Sequence[str | None])
                 f"no array is two-dimensional (n, d); there are {listed(source.columns)}"
             )
         if not source.features:
-            raise TableError(f"choose the array that holds the features: {listed(source.groups)}")
+            arrays = listed(source.groups)
+            raise TableError(f"choose the array of the features with --features: {arrays}")
         skipped = {*reserved, *source.index}
         chosen = [name for name in source.features if name not in skipped]
     elif isinstance(wanted, str):
         # A name may contain a comma.
-        tokens = [wanted] if wanted in source.columns else map(str.strip, wanted.split(","))
-        found = chain(*(_expanded(source, token, reserved) for token in tokens if token))
+        tokens = [wanted] if wanted in source.columns else names_in(wanted)
+        found = chain(*(_expanded(source, token, reserved) for token in tokens))
         chosen = list(dict.fromkeys(found))
     elif reserved and reserved[0] in wanted:
         raise TableError(f"the label {shown(reserved[0])} cannot be a feature")
