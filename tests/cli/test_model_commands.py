@@ -94,6 +94,21 @@ def test_settings_are_searched_by_default(well, folder, tmp_path):
     assert f"Best of {len(expected.cv_results_['params'])} settings" in printed
 
 
+def test_a_threshold_that_was_moved_is_named(well, tmp_path):
+    moved = []
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        y, e, X = (rng.random(600) > 0.5).astype(int), np.arange(600) % 3, rng.normal(size=(600, 3))
+        X += np.column_stack([y, 2 * e * (1 - y), np.zeros(600)])
+        columns = {f"f{i}": column for i, column in enumerate(X.T)}
+        write_columns(tmp_path / "t.csv", columns | {"label": y, "environment": e})
+        printed = well("fit", tmp_path / "t.csv", *COLUMNS, "--out", tmp_path / "m.isr")
+        moved.append(read_model(tmp_path / "m.isr").metadata["search"]["threshold"] is not None)
+        assert ("the threshold between classes was moved" in printed) == moved[-1]
+        assert ("threshold moved by" in well("inspect", tmp_path / "m.isr")) == moved[-1]
+    assert moved == [True, False]
+
+
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_predict_and_evaluate_take_every_format(well, folder, model, tmp_path, suffix):
     table = read_table(folder / "test.csv", label="label", environment="environment")

@@ -207,7 +207,7 @@ def test_an_infinite_number_is_named_and_nothing_is_computed_with_it():
         "z": np.arange(120) % 7,
     }
     table["x"] = table["x"].astype(float)
-    with pytest.raises(ValueError, match="'x' is infinite in row 2; empty such cells, or exclude"):
+    with pytest.raises(ValueError, match="'x' is infinite in row 2; empty the cell or exclude"):
         TablePreparer().fit(table)
 
 

@@ -337,7 +337,9 @@ def _paragraphs(
         lines = [f"{nothing} ({origin})."]
     if search is not None:
         best = ", ".join(f"{k}={v}" for k, v in search.best_params_.items())
-        lines.append(f"Best of {len(tried)} settings: {best}.")
+        moved = "; the threshold between classes was moved in favour of the worst group"
+        moved *= any(getattr(search, "threshold_", ()))
+        lines.append(f"Best of {len(tried)} settings: {best}{moved}.")
     metric = scores["train"].metric
     part, name = ("test", "test rows") if "test" in scores else ("train", "training rows")
     lines.append(f"\n{metric} of each group of the {name}:\n\n{scores[part]}\n")

@@ -136,6 +136,8 @@ def inspect(model: Path) -> Result:
         "written by": _listed(record["versions"], " "),
         "SHA-256": record["sha256"],
     }
+    if moved := tables.stored(found, "search").get("threshold"):
+        facts["threshold moved by"] = str(moved)
     counts = [
         [label, environment, f"{n:g}"]
         for label, row in zip(record["classes"] or [""], record["count"], strict=True)

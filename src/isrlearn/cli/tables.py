@@ -67,10 +67,7 @@ def options(*declared: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def names(option: str, text: str, *, joined: bool = False) -> Callable[[Any], Any]:
-    """An option that names columns: several are separated by commas, or given repeatedly.
-
-    Its value is a list, or a text for `read_table`.
-    """
+    """An option that names columns, also repeatedly: a list, or a text for `read_table`."""
 
     def read(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
         text = ",".join(value)

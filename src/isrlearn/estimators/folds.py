@@ -61,7 +61,7 @@ def folds_of(X: Any, cells: Cells, selection: str, cv: Any, random_state: Any) -
     if fold.max(initial=-1) < 0:
         raise ValueError(
             f"no row can be held out: each class in each environment has only one row (n_samples="
-            f"{len(e)}); give a validation set"
+            f"{len(e)}); merge environments, or give a validation set"
         )
     return [(np.flatnonzero(fold != j), np.flatnonzero(fold == j)) for j in range(fold.max() + 1)]
 

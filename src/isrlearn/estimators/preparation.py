@@ -119,13 +119,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         ids = {} if self.strict else ids_among(values)
         found = [self._decide(name, column, ids.get(name, "")) for name, column in values.items()]
         if bad := [each for each in found if isinstance(each, str)]:
-            hints = {
-                "missing value": "impute='median' (on the command line --impute median) replaces "
-                "missing values",
-                "infinite": "empty such cells, or exclude the column",
-            }
-            found_hints = [hints[what] for what in hints if any(what in each for each in bad)]
-            raise ValueError("; ".join([listed(bad, _MOST_SHOWN), *found_hints]))
+            hint = "; impute='median' (on the command line --impute median) replaces missing values"
+            raise ValueError(
+                listed(bad, _MOST_SHOWN) + hint * any("missing value" in each for each in bad)
+            )
         self.columns_ = tuple(each for each in found if isinstance(each, Column))
         outputs, n = self.get_feature_names_out().tolist(), len(next(iter(values.values())))
         if not outputs and not n:
@@ -153,7 +150,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             holds = f"holds {shown_value(present[0])}, not numbers" if len(present) else ""
             return f"{shown_value(name)} {holds or 'has no values'}"
         if numeric and np.isinf(present).any():
-            return f"{shown_value(name)} is infinite in row {np.isinf(values).argmax() + 1}"
+            where = f"row {np.isinf(values).argmax() + 1}; empty the cell or exclude the column"
+            return f"{shown_value(name)} is infinite in {where}"
         if numeric and n_missing and self.impute is None:
             many = counted(n_missing, "missing value")
             return f"{shown_value(name)} has {many}, the first in row {missing.argmax() + 1}"
