@@ -172,7 +172,9 @@ def test_an_archive_names_its_columns(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=np.array([[3], [5]]))
     assert read_table(tmp_path / "a.npz", label="y").y.tolist() == [3, 5]
     np.savez(tmp_path / "b.npz", A=X, B=X)
-    with pytest.raises(TableError, match="choose the array of the features with --features: 'A', 'B'"):
+    with pytest.raises(
+        TableError, match="choose the array of the features with --features: 'A', 'B'"
+    ):
         read_table(tmp_path / "b.npz")
 
 
