@@ -18,7 +18,7 @@ from isrlearn.estimators.linear import with_parameters
 from isrlearn.estimators.pipeline import Fitter, Settings
 from isrlearn.estimators.regressor import ISRRegressor
 from isrlearn.estimators.search import Search, Split
-from isrlearn.estimators.selection import worst_group_shift
+from isrlearn.estimators.threshold import stand_ins, worst_group_shift
 
 
 def _best_has(name: str) -> Any:
@@ -56,23 +56,25 @@ class ISRClassifierCV(ClassifierMixin, Search):
     threshold : {"auto", "worst-group", None}, default="auto"
         "worst-group" adds to the intercepts what makes the worst group of the held-out rows do
         best: the smallest change within half a standard error of the best. "auto" does so if
-        settings are selected by the worst group and every cell has two rows or more.
+        settings are selected by the worst group and every group has twenty rows or more; rows of
+        other groups stand in for missing ones.
     n_components, variant, level, missing_environments
         As in `ISRClassifier`.
     selection : str, default="worst-group"
         What is compared: "worst-group", the accuracy of the class × environment where it is lowest;
         "average", that of all held-out rows; "leave-one-environment-out", that of each environment
         when it is held out and the others train (three are needed). Where a class has no row in an
-        environment, or one row, which is never held out, "worst-group" also leaves out whole cells
-        in turn, and the lower score counts; if no cell can be spared, only settings that remove
-        everything found and give classes equal weight are compared. Groups of a few rows are shrunk
-        to the accuracy of their class, and the defaults of `ISRClassifier` are the choice unless
-        another one is better by one and a half standard errors, or in any case where most
-        environments are unknown. Where these defaults would remove nothing because that does harm
-        (its `held_out_`), settings that remove something are not tried. If settings differ in their
-        penalty only, or none removes anything, the best one is the choice. Ties go to the setting
-        that removes least, then to the one that weights rows least, then to the smallest C, then to
-        the first.
+        environment, or one row, which is never held out, its held-out rows of other environments
+        stand in: their scores are moved as those of other classes are between the environments,
+        and by a tenth of the way towards the other classes. If no class links the environments,
+        only settings that remove everything found and give classes equal weight are compared.
+        Groups of a few rows are shrunk to the accuracy of their class. The choice is the reference
+        (half of what the test finds is removed, with the weights and the C of `ISRClassifier`)
+        unless another setting is better by one standard error, or in any case where most
+        environments are unknown. Where a removal would do harm (`held_out_` of `ISRClassifier`),
+        settings that remove something are not tried. If settings differ in their penalty only, or
+        none removes anything, the best one is the choice. Ties go to the setting that removes
+        least, then to the one that weights rows least, then to the smallest C, then to the first.
     cv : int, splitter or iterable of (train, test), default=5
         Folds are stratified by class × environment. Not used with a validation set or with
         "leave-one-environment-out".
@@ -173,7 +175,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
         return hits.astype(float)
 
     def _choose_threshold(
-        self, splits: Sequence[Split], settings: Settings, *, reliable: bool
+        self, splits: Sequence[Split], settings: Settings, missing: NDArray, *, reliable: bool
     ) -> None:
         """Add to the intercepts of the best estimator what the worst group gains by."""
         best = self.best_estimator_
@@ -188,7 +190,8 @@ class ISRClassifierCV(ClassifierMixin, Search):
             scores.append(held_out.X @ fitted.coef.T + fitted.intercept)
             parts.append(held_out.cells)
         k, e = (np.concatenate([getattr(cells, name) for cells in parts]) for name in "ke")
-        self.threshold_ = worst_group_shift(np.vstack(scores), replace(parts[0], k=k, e=e))
+        rows = stand_ins(np.vstack(scores), replace(parts[0], k=k, e=e), missing)
+        self.threshold_ = worst_group_shift(*rows)
         best.intercept_ = best.intercept_ + self.threshold_
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
 from isrlearn.core.labels import MISSING, Cells
@@ -89,49 +88,7 @@ def _by_splitter(
     return found
 
 
-def unseen_cell_folds(cells: Cells, n_folds: int = 5) -> list[Fold] | None:
-    """Folds that hold out whole cells, as if not collected; None if every cell has two rows.
-
-    Held-out rows of the other cells do not show what a model does in a cell that was never trained
-    on, or whose only row always trains; cells left out whole do. What remains must connect all
-    classes and environments: a class compared with itself must link one environment to the next.
-    The list is empty where no cell can be spared.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> k, e = np.repeat([0, 0, 0, 1, 1], 2), np.repeat([0, 1, 2, 0, 1], 2)
-    >>> [e[test].tolist() for _, test in unseen_cell_folds(Cells.of(k, e))]
-    [[0, 0], [1, 1], [0, 0], [1, 1]]
-    """
-    seen = cells.count() > 1
-    if len(seen) < 2 or seen.all():
-        return None
-    left, folds = [tuple(cell) for cell in np.argwhere(seen)], []
-    most = -(-len(left) // n_folds)
-    while left:
-        rest = seen.copy()
-        out: list[tuple[int, ...]] = []
-        for cell in left:
-            rest[cell] = len(out) == most
-            if not rest[cell] and _connected(rest):
-                out.append(cell)
-            rest[cell] = cell not in out
-        if not out:
-            break
-        left = [cell for cell in left if cell not in out]
-        held = (cells.e != MISSING) & (seen & ~rest)[cells.k, cells.e]
-        folds.append((np.flatnonzero(~held), np.flatnonzero(held)))
-    return folds
-
-
 def empty_cells(cells: Cells, fewest: int = 1) -> NDArray[np.bool_]:
     """Which cells (K, E) have too few rows, and no row of unknown environment may be theirs."""
     unknown = np.bincount(cells.k[cells.e == MISSING], minlength=len(cells.classes))
     return (cells.count() < fewest) & (unknown == 0)[:, None]
-
-
-def _connected(seen: NDArray[np.bool_]) -> bool:
-    """Whether classes and environments that share cells are all linked, directly or not."""
-    graph = np.pad(seen, ((0, seen.shape[1]), (len(seen), 0)))
-    return connected_components(graph, directed=False, return_labels=False) == 1

@@ -20,10 +20,11 @@ from threadpoolctl import threadpool_limits
 from isrlearn import validation as check
 from isrlearn.core.methods import METHODS
 from isrlearn.estimators import selection as rules
-from isrlearn.estimators.folds import empty_cells, folds_of, unseen_cell_folds
+from isrlearn.estimators.folds import empty_cells, folds_of
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.held_out import FEWEST, is_harmful, warn_of_harm
 from isrlearn.estimators.pipeline import Fitter, Settings
+from isrlearn.estimators.threshold import FEWEST_TO_MOVE, replaceable, stand_ins
 from isrlearn.progress import progress
 
 Split = tuple[Sample, Sample]
@@ -60,7 +61,7 @@ class Search(check.SparseInput, BaseEstimator):
         return means
 
     def _choose_threshold(
-        self, splits: Sequence[Split], settings: Settings, *, reliable: bool
+        self, splits: Sequence[Split], settings: Settings, missing: NDArray, *, reliable: bool
     ) -> None:
         """Move the threshold between classes, where there are classes."""
 
@@ -101,38 +102,60 @@ class Search(check.SparseInput, BaseEstimator):
         by_group = self.selection_ == "worst-group" and self._target == "classes"
         if by_group and len(sample.cells.environments) >= FEWEST:
             points = self._without_harm(points, sample)
-        folds = unseen_cell_folds(sample.cells) if by_group and validation is None else None
-        if folds == []:
+        missing, count = self._missing(sample, splits, validation, by_group)
+        shown = bool(replaceable(count)[missing].all())
+        if not shown:
             # Nothing shows what would happen in the empty cells: remove all that was found.
-            points = [point for point in points if rules.is_cautious(point)] or points
+            points = [point for point in points if rules.removes(point)] or points
         settings = [self._estimator(**point)._settings() for point in points]
         try:
-            sums, size = self._sums(splits, settings)
+            sums, size = self._sums(splits, settings, missing)
         except check.IncompleteDataError:
             check.check_cells(sample.moments("cell"))  # its message counts all rows
             raise
-        scores = self._score(rules.group_scores(sums, size))
-        sums, size = sums.sum(axis=1), size.sum(axis=0)
-        pooled = self._score(rules.group_scores(sums, size))
+        n_scored = len(missing) if by_group else 0
+        self._choose(points, sums, size, sample.cells.count(), n_scored)
+        self.n_splits_ = len(splits)
+        self.best_estimator_ = self._estimator(**self.best_params_).fit(
+            X, y, environments, clusters=clusters
+        )
+        enough = bool((count[count > 0] >= FEWEST_TO_MOVE).all())
+        reliable = by_group and shown and enough
+        self._choose_threshold(splits, settings[self.best_index_], missing, reliable=reliable)
+        return self
+
+    def _missing(
+        self, sample: Sample, splits: Sequence[Split], validation: Any, by_group: bool
+    ) -> tuple[NDArray, NDArray]:
+        """Cells (K, E) that no held-out row shows though groups are compared; rows of the others.
+
+        The only row of a cell is never held out.
+        """
+        cells = sample.cells if validation is None else splits[0][1].cells
+        missing = empty_cells(cells, fewest=2 if validation is None else 1) & by_group
+        return missing, np.where(missing, 0, cells.count())
+
+    def _choose(
+        self, points: list[dict], sums: NDArray, size: NDArray, count: NDArray, n_scored: int
+    ) -> None:
+        """Scores of the settings, and the best one, from sums of groups on every split.
+
+        `n_scored` is the number of classes of the held-out rows, 0 if groups are not compared.
+        """
+        # With stand-ins for missing cells a setting is chosen; its scores are those of real rows.
+        scores = self._score(rules.group_scores(sums[0], size[0]))
+        (real, sums), (n_rows, size) = sums.sum(axis=2), size.sum(axis=1)
+        pooled = self._score(rules.group_scores(real, n_rows))
         compared: Any = None
-        margin, unseen, unknown = 0.0, None, False
-        if by_group:
-            K = len(splits[0][1].cells.classes)  # those of a validation set may differ
-            compared, error = rules.shrunk_worst(sums, size, K)
-            # Where most environments are unknown, groups are: nothing is chosen by them.
-            unknown = bool(size[-K - 1 : -1].sum() > size[-1] / 2)
-            margin = np.inf if unknown else rules.MARGIN * error[compared.argmax()]
-        if folds:
-            left_out = [(sample.rows(train), _named(sample, test)) for train, test in folds]
-            sums, size = self._sums(left_out, settings)
-            unseen = rules.cell_average(sums.sum(axis=1), size.sum(axis=0))
-            compared = np.minimum(compared, unseen)
+        margin = 0.0
+        if n_scored:
+            compared, margin = rules.compared_groups(sums, size, n_rows, n_scored)
         self.cv_results_ = rules.results_of(points, scores, pooled, self.selection_, compared)
-        self.cv_results_ |= {} if unseen is None else {"unseen_cells": unseen}
         efforts = [rules.effort(point, self._penalty) for point in points]
-        first = rules.reference(points, self._penalty, len(sample.cells.classes))
+        kept = rules.reference_scale(count)
+        first = rules.reference(points, self._penalty, len(count), kept)
         only_penalties = len({repr(point | {self._penalty: None}) for point in points}) == 1
-        if only_penalties or not rules.is_cautious(points[first]):
+        if only_penalties or not rules.removes(points[first], 1.0 - kept):
             margin = 0.0  # there is no removal to protect: the best setting is the choice
         scored = self.cv_results_["selection_score"]
         self.best_index_ = rules.best_of(scored, efforts, margin, first)
@@ -140,14 +163,6 @@ class Search(check.SparseInput, BaseEstimator):
             self.best_index_ = rules.unless_in_doubt(self.cv_results_, efforts, self.best_index_)
         self.best_params_ = points[self.best_index_]
         self.best_score_ = rules.score_of(self.cv_results_, self.best_index_, self.selection_)
-        self.n_splits_ = len(splits)
-        self.best_estimator_ = self._estimator(**self.best_params_).fit(
-            X, y, environments, clusters=clusters
-        )
-        # The only row of a cell is never held out: no score shows what a shift does there.
-        known = by_group and not empty_cells(sample.cells, fewest=2).any()
-        self._choose_threshold(splits, settings[self.best_index_], reliable=known)
-        return self
 
     def _estimator(self, **point: Any) -> Any:
         """An unfitted estimator with these settings."""
@@ -188,7 +203,7 @@ class Search(check.SparseInput, BaseEstimator):
     def _without_harm(self, points: list[dict], sample: Sample) -> list[dict]:
         """Settings that remove nothing, where the tested removal is harmful; else all of them."""
         idle = [point for point in points if point["scale"] == 1 or point["n_spurious"] == 0]
-        first = rules.reference(points, self._penalty, len(sample.cells.classes))
+        first = rules.reference(points, self._penalty, len(sample.cells.classes), 0.0)
         settings = self._estimator(**points[first])._settings()
         fitter = Fitter(sample, [settings]) if idle else None
         found = fitter.held_out(settings) if fitter else None
@@ -236,11 +251,13 @@ class Search(check.SparseInput, BaseEstimator):
             )
         return self._sample(*validation, reset=False)
 
-    def _sums(self, splits: Sequence[Split], settings: list[Settings]) -> tuple[NDArray, NDArray]:
-        """Sums of values (settings, splits, groups + 1) and rows (splits, groups + 1) of groups.
+    def _sums(
+        self, splits: Sequence[Split], settings: list[Settings], missing: NDArray
+    ) -> tuple[NDArray, NDArray]:
+        """Sums of values (2, settings, splits, groups + 1) and rows (2, splits, groups + 1).
 
-        Splits run side by side, each with one BLAS thread: the results do not depend on `n_jobs`,
-        to the last bit.
+        First without, then with rows that stand in for missing cells. Splits run side by side, each
+        with one BLAS thread: the results do not depend on `n_jobs`, to the last bit.
         """
         total = len(splits) * len(settings)
         with (
@@ -250,27 +267,40 @@ class Search(check.SparseInput, BaseEstimator):
             # Threads: the rows are shared, and NumPy releases the interpreter lock.
             run = joblib.Parallel(n_jobs=self.n_jobs, require="sharedmem")
             columns = run(
-                joblib.delayed(self._score_split)(*split, settings, advance) for split in splits
+                joblib.delayed(self._score_split)(*split, settings, missing, advance)
+                for split in splits
             )
-        size = np.array([rules.cell_sums(np.ones(len(s.cells.k)), s.cells) for _, s in splits])
-        return np.stack(columns, axis=1), size
+        sums, size = (np.stack(part, axis=-2) for part in zip(*columns, strict=True))
+        return sums, size
 
     def _score_split(
-        self, train: Sample, held_out: Sample, settings: list[Settings], advance: Any
-    ) -> NDArray:
-        """Sums (settings, groups + 1) on one split; what the settings share is computed once."""
+        self,
+        train: Sample,
+        held_out: Sample,
+        settings: list[Settings],
+        missing: NDArray,
+        advance: Any,
+    ) -> tuple[NDArray, NDArray]:
+        """Sums and rows of groups on one split; what the settings share is computed once."""
         if self._target == "classes":
             check.check_classes(train.cells.classes, np.bincount(train.cells.k))
         fitter = Fitter(train, settings, clip=True)
-        sums = [np.empty(0)] * len(settings)
+        own = held_out.cells
+        sums = np.empty((2, len(settings), own.count().size + len(own.classes) + 1))
+        size = np.tile(rules.cell_sums(np.ones(len(own.k)), own), (2, 1))
         # Strong penalties first: each head starts from the one before.
         for i in sorted(range(len(settings)), key=lambda i: -np.max(settings[i].penalty)):
             fitted = fitter.fit(settings[i])
             outputs = held_out.X @ fitted.coef.T + fitted.intercept
             values = self._values(outputs, held_out, train.cells.classes)
-            sums[i] = rules.cell_sums(values, held_out.cells)
+            sums[:, i] = rules.cell_sums(values, own)
+            if missing.any():
+                outputs, cells = stand_ins(outputs, own, missing)
+                values = self._values(outputs, replace(held_out, cells=cells), train.cells.classes)
+                sums[1, i] = rules.cell_sums(values, cells)
+                size[1] = rules.cell_sums(np.ones(len(cells.k)), cells)
             advance(1)
-        return np.array(sums)
+        return sums, size
 
     def trade_off(self) -> Any:
         """A pandas data frame of all settings: average against worst group.

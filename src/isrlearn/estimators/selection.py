@@ -1,4 +1,4 @@
-"""How a search chooses: the settings to try, the scores, the best setting and its threshold."""
+"""How a search chooses: the settings to try, their scores and the best one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from isrlearn.validation import check_n_spurious
 
 SELECTIONS = ("worst-group", "average", "leave-one-environment-out")
 
-#: Rows with the accuracy of its class that a group is shrunk by, standard errors by which another
-#: setting must be better than the reference, and the reference's C with two classes and with more.
-_SHRINKAGE, MARGIN, _REFERENCE_C = 5.0, 1.5, (0.1, 1.0)
-#: Shifts of the threshold that are tried, rounds over the classes, and standard errors from the
-#: best shift that are close to it.
-_SHIFTS, _ROUNDS, _CLOSE = 100, 2, 0.5
+#: Rows with the accuracy of its class that a group is shrunk by, and standard errors by which a
+#: setting must be better than the reference.
+_SHRINKAGE, MARGIN = 5.0, 1.0
+#: The reference's C with two classes and with more, the share of the spurious part that it keeps,
+#: and rows of two classes in an environment from which that is more than nothing.
+_REFERENCE_C, _REFERENCE_SCALE, _FEWEST_COMPARED = (0.1, 1.0), 0.5, 5
 #: Numbers of spurious dimensions tried besides the tested one, as far as environments allow.
 _COUNTS = (1, 2, 4, 8)
 
@@ -77,10 +77,11 @@ def default_selection(cells: Cells, cv: Any, validation: Any) -> str:
     return "leave-one-environment-out" if several and not given else "worst-group"
 
 
-def is_cautious(point: dict) -> bool:
-    """Whether a setting removes all that was found to shift, and gives classes equal weight."""
-    removes = point.get("scale", 0.0) == 0 and point.get("n_spurious", "auto") != 0
-    return removes and point.get("weights") is not None
+def removes(point: dict, share: float = 1.0) -> bool:
+    """Whether a setting removes this share of what shifts, and gives classes equal weight."""
+    removed = 1.0 - point.get("scale", 0.0)
+    found = point.get("n_spurious", "auto") != 0 and point.get("weights") is not None
+    return found and removed >= share
 
 
 def effort(point: dict, penalty: str) -> tuple:
@@ -106,10 +107,22 @@ def _strength(point: dict, penalty: str, n_classes: int = 2) -> float:
     return _REFERENCE_C[n_classes > 2] if isinstance(value, str) else float(value)
 
 
-def reference(points: Sequence[dict], penalty: str, n_classes: int = 2) -> int:
-    """Position of the setting that others must beat clearly: the defaults of `ISRClassifier`.
+def reference_scale(count: NDArray) -> float:
+    """Share of the spurious part that the reference keeps, given the rows of each cell (K, E).
 
-    It removes all that a test finds, compares classes inside environments, and has the same C.
+    Half, where every two classes can be compared inside an environment: a head that does so uses
+    little of what is left, and where what shifts also predicts the class, removing all of it may
+    cost more than it gains. Nothing elsewhere.
+    """
+    enough = count >= _FEWEST_COMPARED
+    return _REFERENCE_SCALE if (enough @ enough.T).all() else 0.0
+
+
+def reference(points: Sequence[dict], penalty: str, n_classes: int = 2, scale: float = 0.5) -> int:
+    """Position of the setting that others must beat clearly.
+
+    It keeps that share of all that a test finds, compares classes inside environments, and has the
+    C of `ISRClassifier`.
 
     Examples
     --------
@@ -125,15 +138,10 @@ def reference(points: Sequence[dict], penalty: str, n_classes: int = 2) -> int:
         weights, strength = point.get("weights"), _strength(point, penalty, n_classes)
         within = isinstance(weights, str) and weights in ("auto", "within")
         apart = abs(np.log(max(strength, np.finfo(float).tiny) / usual))
-        return (not is_cautious(point), not tested, not within, apart)
+        off = abs(point.get("scale", 0.0) - scale)
+        return (not removes(point, 1.0 - scale), not tested, off, not within, apart)
 
     return min(range(len(points)), key=distance)
-
-
-def cell_average(sums: NDArray, size: NDArray) -> NDArray[np.float64]:
-    """Mean over groups of the mean in each, from `cell_sums`."""
-    seen = np.append(size[:-1] > 0, False)
-    return (sums[..., seen] / size[seen]).mean(axis=-1)
 
 
 def cell_sums(values: NDArray, cells: Cells) -> NDArray[np.float64]:
@@ -181,53 +189,17 @@ def shrunk_worst(sums: NDArray, size: NDArray, n_classes: int) -> tuple[NDArray,
     return found, np.sqrt(np.maximum(found * (1 - found), 1 / weight[place]) / weight[place])
 
 
-def worst_group_shift(scores: NDArray, cells: Cells) -> NDArray[np.float64]:
-    """What to add to the intercepts so that the worst group of held-out rows does best.
+def compared_groups(
+    sums: NDArray, size: NDArray, n_rows: NDArray, n_classes: int
+) -> tuple[NDArray, float]:
+    """Worst group of every setting, and what one must be ahead of the reference by.
 
-    The smallest change within half a standard error of the best, one class after the other; zero
-    where no change is better by more than that.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, 1) or (n, K)
-        Decision function of rows that the model was not fitted on.
-    cells : Cells
-        Their classes and environments.
-
-    Examples
-    --------
-    >>> scores = np.linspace(-1, 3, 400)[:, None]
-    >>> cells = Cells.of(np.repeat([0, 1], 200), np.zeros(400, dtype=int))
-    >>> bool(np.isclose(worst_group_shift(scores, cells)[0], -1.0, atol=0.15))
-    True
+    Sums and sizes are those of `cell_sums`, with stand-ins; `n_rows` is the size without. Where
+    most environments are unknown, groups are: nothing is chosen by them.
     """
-    two = scores.shape[1] == 1
-    # One column per class: that of class 0 is zero where there are two.
-    scores = np.hstack([np.zeros_like(scores), scores]) if two else scores.copy()
-    shift = np.zeros(scores.shape[1])
-    for _ in range(1 if two else _ROUNDS):
-        for k in [1] if two else range(len(shift)):
-            found = _shift_of_class(k, scores, cells)
-            scores[:, k] += found
-            shift[k] += found
-    return shift[1:] if two else shift
-
-
-def _shift_of_class(k: int, scores: NDArray, cells: Cells) -> float:
-    """What to add to the scores of one class."""
-    others = scores.copy()
-    others[:, k] = -np.inf
-    margin = scores[:, k] - others.max(axis=1)
-    own, otherwise = cells.k == k, others.argmax(axis=1) == cells.k
-    levels = np.quantile(margin, np.linspace(0.005, 0.995, _SHIFTS))
-    shifts = np.append(0.0, -np.unique(levels))
-    hits = (np.where(margin + b > 0, own, otherwise) for b in shifts)
-    sums = [cell_sums(values, cells) for values in hits]
-    size = cell_sums(np.ones(len(margin)), cells)
-    worst, error = shrunk_worst(np.array(sums), size, len(cells.classes))
-    best = int(worst.argmax())
-    near = shifts[worst >= worst[best] - _CLOSE * error[best]]
-    return float(near[np.abs(near).argmin()])
+    compared, error = shrunk_worst(sums, size, n_classes)
+    unknown = n_rows[-n_classes - 1 : -1].sum() > n_rows[-1] / 2
+    return compared, np.inf if unknown else float(MARGIN * error[compared.argmax()])
 
 
 def results_of(

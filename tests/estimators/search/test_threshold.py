@@ -8,7 +8,8 @@ import pytest
 from isrlearn import ISRClassifier, ISRClassifierCV
 from isrlearn.core.labels import Cells
 from isrlearn.estimators.folds import empty_cells
-from isrlearn.estimators.selection import best_of, reference, shrunk_worst, worst_group_shift
+from isrlearn.estimators.selection import best_of, reference, shrunk_worst
+from isrlearn.estimators.threshold import worst_group_shift
 from isrlearn.metrics import worst_group_accuracy
 
 
@@ -70,15 +71,33 @@ def test_when_the_threshold_is_moved(options, moves):
     assert bool(search.threshold_.any()) == moves
 
 
-def test_nothing_is_moved_where_a_cell_is_missing_unless_asked_for():
+def test_nothing_is_moved_where_a_group_is_small_unless_asked_for():
     X, y, e = unequal(0, 1500)
-    seen = (y == 0) | (e == 0)
-    X, y, e = X[seen], y[seen], e[seen]
-    assert empty_cells(Cells.of(y, e)).tolist() == [[False, False], [False, True]]
+    few = np.flatnonzero((y == 1) & (e == 1))[:15]
+    kept = (y == 0) | (e == 0)
+    kept[few] = True
+    X, y, e = X[kept], y[kept], e[kept]
     settings = {"C": 1.0, "scale": 0.0, "weights": "class"}
     assert not ISRClassifierCV(**settings).fit(X, y, e).threshold_.any()
     asked = ISRClassifierCV(**settings, threshold="worst-group").fit(X, y, e)
     assert asked.threshold_.any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_stand_in_for_a_missing_cell_move_the_threshold(seed):
+    def shifted(seed, n):
+        rng = np.random.default_rng(seed)
+        y, e = rng.integers(0, 2, (2, n))
+        return rng.normal(size=(n, 3)) + np.outer(2 * y + e, [1.0, 0.0, 0.0]), y, e
+
+    X, y, e = shifted(seed, 2000)
+    seen = (y == 0) | (e == 1)
+    assert empty_cells(Cells.of(y[seen], e[seen])).tolist() == [[False, False], [True, False]]
+    settings = {"C": 1.0, "n_spurious": 0, "weights": "class"}
+    moved = ISRClassifierCV(**settings).fit(X[seen], y[seen], e[seen])
+    still = ISRClassifierCV(**settings, threshold=None).fit(X[seen], y[seen], e[seen])
+    test = shifted(100 + seed, 6000)
+    assert worst(moved, *test) > worst(still, *test) + 0.03
 
 
 def test_unknown_environments_are_no_missing_cells():
@@ -109,9 +128,9 @@ def test_another_setting_must_be_better_by_a_margin():
     assert best_of(np.array([0.7, 0.7, 0.6]), efforts) == 1
 
 
-def test_the_setting_to_beat_removes_what_is_found():
+def test_the_setting_to_beat_removes_half_of_what_is_found():
     X, y, e = unequal(0, 300)
     search = ISRClassifierCV().fit(X, y, e)
     first = search.cv_results_["params"][reference(search.cv_results_["params"], "C")]
-    assert (first["n_spurious"], first["scale"]) == ("auto", 0.0)
+    assert (first["n_spurious"], first["scale"]) == ("auto", 0.5)
     assert (first["weights"], first["C"]) == ("auto", 0.1)
