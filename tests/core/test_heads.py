@@ -129,6 +129,37 @@ def test_penalty_is_the_formula():
         np.testing.assert_allclose((X @ coef.T + intercept)[:, 0], Z @ w + b, atol=1e-8)
 
 
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("case", ["separated", "few rows"])
+def test_penalty_is_the_formula_where_the_scatter_within_classes_is_singular(case, K):
+    X, y, environments = sample(7, K=K)
+    rng = np.random.default_rng(0)
+    if case == "separated":  # a feature that is constant in each class
+        X = np.column_stack([X, y == 0])
+    else:  # more features than rows
+        X = np.column_stack([X, rng.normal(size=(300, 40))])[:30]
+        y, environments = np.arange(30) % K, environments[:30]
+    moments = cell_moments(X, y, environments)
+    eraser = erasers(moments)["oblique"]
+    coordinates = head_coordinates(moments, eraser)
+    Z = coordinates(X)
+    mean = np.array([Z[y == k].mean(axis=0) for k in range(K)])
+    D = Z - mean[y]
+    w = np.linalg.solve((D.T @ D + 2 * np.eye(Z.shape[1])) / (len(y) - K), mean.T).T
+    b = np.log(np.bincount(y) / len(y)) - np.sum(w * mean, axis=1) / 2
+    expected = Z @ w.T + b
+    expected = expected[:, 1:] - expected[:, :1]
+    for penalty in (2.0, 0.0):
+        coef, intercept = lda_head(moments, coordinates, penalty=penalty)
+        found = X @ coef.T + intercept
+        found = found if K == 2 else found[:, 1:] - found[:, :1]
+        if penalty:
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(coef @ eraser.basis, 0.0, atol=1e-6 * np.abs(coef).max())
+        if case == "separated":
+            assert ((found > 0).any(axis=1) == (y > 0)).all()
+
+
 def test_lda_of_reweighted_cells_is_lda_of_weighted_rows():
     X, y, environments = sample(6, unlabelled=0.0)
     w = np.array([[3.0, 0.5, 1.0], [0.2, 2.0, 1.0]])

@@ -53,9 +53,12 @@ def lda_head(
     # A population's weights are shares: only their ratios may matter, however small they are.
     dof = max(n - moments.ddof * K, 1.0) if moments.ddof else n
     values, vectors = linalg.eigh(scatter / dof)
-    # Erased directions, which have no variance, get no coefficient.
-    real = values > max(values[-1], 0.0) * NEGLIGIBLE
-    values, vectors = values[real] + penalty / dof, vectors[:, real]
+    # Erased directions, along which nothing varies, get no coefficient. One that varies between
+    # classes alone separates them perfectly.
+    apart = np.square((mean - count @ mean / n) @ vectors).max(axis=0)
+    least = max(values[-1], apart.max()) * NEGLIGIBLE
+    real = np.maximum(values, apart) > least
+    values, vectors = np.maximum(values[real], least) + penalty / dof, vectors[:, real]
     coef = ((mean @ vectors) / values) @ vectors.T
     intercept = np.log(count / n) - 0.5 * np.einsum("kp,kp->k", coef, mean)
     if K == 2:
