@@ -89,15 +89,19 @@ def check_parameters(estimator: Any, **choices: Sequence[object]) -> None:
         if name in _NUMBERS:
             kind, low, high, words, meaning = _NUMBERS[name]
             number = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+            # The bounds do not fit in a float32.
+            size = value.item() if isinstance(value, np.generic) else value
             # Infinity may be legal; an integer that no float can hold is not.
-            number = number and (value <= _LARGEST or value == np.inf)
+            number = number and (size <= _LARGEST or size == np.inf)
             word = value is None or isinstance(value, str)
-            if not (value in words if word else number and low <= value <= high):
+            if not (value in words if word else number and low <= size <= high):
                 raise ValueError(f"{name} must be {meaning}; got {value!r}")
             continue
         given = name == "head" and (isinstance(value, tuple) or hasattr(value, "fit"))
-        by_class = name == "weights" and isinstance(value, dict) and "class" in legal[name]
-        if not (given or by_class):
+        if name == "weights" and isinstance(value, dict) and "class" in legal[name]:
+            if not all(isinstance(w, Real) and 0 < w < np.inf for w in value.values()):
+                raise ValueError(f"weights of classes must be positive and finite; got {value!r}")
+        elif not given:
             more = ", a linear scikit-learn estimator or (coef, intercept)" * (name == "head")
             check_choice(name, value, legal[name], more)
 

@@ -396,6 +396,22 @@ def test_class_weights_of_unknown_classes(binary):
     refused(message, ISRClassifier, binary, weights={7: 2.0})
 
 
+@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf, "much"])
+def test_class_weights_are_positive_numbers(binary, weight):
+    message = "weights of classes must be positive and finite; got {0: 1.0, 1: "
+    for head in ("logistic", "lda"):
+        refused(message, ISRClassifier, binary, weights={0: 1.0, 1: weight}, head=head)
+
+
+def test_parameters_may_be_numbers_of_numpy(binary):
+    X, y, e = binary
+    given = {"C": 0.5, "level": 0.125, "scale": 0.5, "n_spurious": 1}
+    expected = ISRClassifier(**given).fit(X, y, environments=e)
+    given |= {name: np.float32(given[name]) for name in ("C", "level", "scale")}
+    found = ISRClassifier(**(given | {"n_spurious": np.uint8(1)})).fit(X, y, environments=e)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
 @pytest.mark.parametrize(
     ("head", "message"),
     [
