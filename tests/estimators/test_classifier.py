@@ -29,11 +29,12 @@ from isrlearn.core import (
     principal_components,
 )
 from isrlearn.core.labels import Cells
-from isrlearn.engine import cell_moments
+from isrlearn.engine import ArrayRows, cell_moments
 from isrlearn.estimators import heads
 from isrlearn.estimators.heads import Sample
 from isrlearn.estimators.permutation import permutation_rank
 from isrlearn.estimators.pipeline import Fitter, Settings
+from isrlearn.metrics import worst_group_accuracy
 
 HEADS = ["logistic", "lda", RidgeClassifier(), LogisticRegression(C=0.1)]
 FORMS = [
@@ -985,11 +986,57 @@ def test_published_variant_looks_at_all_features_by_default():
     assert abs(every.spurious_basis_[-1, 0]) > 0.2
 
 
+def few_rows(seed, n=200, d=300):
+    """Few rows whose environment agrees with their class, and balanced test rows."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n + 2000)
+    e = np.where(rng.random(len(y)) < 0.95, y, 1 - y)
+    e[n:] = rng.integers(2, size=2000)
+    direction, shift = rng.normal(size=(2, d))
+    X = rng.normal(size=(len(y), d)) + np.outer(2 * y - 1, 1.5 * direction / np.sqrt(d))
+    X += np.outer(2 * e - 1, 3.0 * shift / np.sqrt(d))
+    return (X[:n], y[:n], e[:n]), (X[n:], y[n:], e[n:])
+
+
+@pytest.mark.parametrize("d", [300, 600])
+def test_few_rows_are_compared_among_their_principal_components(d):
+    (X, y, e), _ = few_rows(0, d=d)
+    moments = cell_moments(X, y, e)
+    P = principal_components(moments, 20)[0]
+    expected = mean_subspace(moments.map(P), 1).lift(P)
+    estimators = (
+        ISRClassifier(n_spurious=1),
+        ISRClassifier(),
+        ISRClassifier(head="lda", n_spurious=1),
+        ISRTransformer(n_spurious=1),
+    )
+    for estimator in estimators:
+        estimator.fit(X, y, environments=e)
+        np.testing.assert_allclose(
+            estimator.eraser_.dual @ estimator.spurious_basis_.T,
+            expected.dual @ expected.basis.T,
+            atol=1e-8,
+        )
+    of_moments = ISRClassifier(head="lda", n_spurious=1).fit_moments(moments)
+    np.testing.assert_allclose(of_moments.coef_, estimators[2].coef_, atol=1e-8)
+    streamed = ISRClassifier(n_spurious=1).fit(ArrayRows(X), y, environments=e)
+    np.testing.assert_allclose(streamed.coef_, estimators[0].coef_, atol=1e-5)
+
+
+def test_few_rows_do_not_add_the_shift_to_the_head():
+    worst = []
+    for seed in range(4):
+        (X, y, e), (X_test, y_test, e_test) = few_rows(seed)
+        clf = ISRClassifier(n_spurious=1).fit(X, y, environments=e)
+        worst.append(worst_group_accuracy(y_test, clf.predict(X_test), environments=e_test))
+    assert np.mean(worst) > 0.55
+
+
 def test_rows_cannot_be_added_to_a_fit_that_kept_means_only():
     rng = np.random.default_rng(0)
     head = (rng.normal(size=(1, 20)), [0.0])
     X, y, e = rng.normal(size=(300, 20)), np.arange(300) % 2, np.arange(300) // 2 % 3
-    isr = ISRClassifier(head=head, n_components=None, n_spurious=1)
+    isr = ISRClassifier(head=head, variant="paper", n_spurious=1)
     half = clone(isr).fit(X[:150], y[:150], environments=e[:150])
     assert half.moments_.scatter is None
     before = half.coef_.copy()

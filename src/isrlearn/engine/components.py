@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from isrlearn.engine.rows import MOST, Rows, SparseRows, row_blocks
+from isrlearn.engine.rows import BLOCK, MOST, Rows, SparseRows, row_blocks
 
 #: Bytes of a block of float32 rows, which stays in the cache between its two products, its fewest
 #: rows, and the rows up to which the Gram matrix of all rows is decomposed.
@@ -37,7 +37,8 @@ def row_components(
     [0.0, 1.0, 0.0]
     """
     n, d = X.shape
-    if n <= min(d, _FEW_ROWS) and (isinstance(X, SparseRows) or not isinstance(X, Rows)):
+    in_memory = isinstance(X, SparseRows) or not isinstance(X, Rows) or n * d <= BLOCK
+    if n <= min(d, _FEW_ROWS) and in_memory:
         return _few_components(X, min(p, n), center, weight)
     if 4 * (p + _EXTRA) >= d:  # too few features for an iteration to save anything
         scatter = scatter_times(X, np.eye(d, dtype=X.dtype), center, weight)
@@ -72,7 +73,10 @@ def _few_components(X: Any, p: int, center: NDArray, weight: NDArray | None) -> 
         Z, rest = X.matrix.multiply(root[:, None]).tocsr(), center
         gram = (Z @ Z.T).toarray()
     else:
-        Z, rest = (np.asarray(X, dtype=np.float64) - center) * root[:, None], np.zeros(len(center))
+        Z, rest = (
+            (np.asarray(X[:], dtype=np.float64) - center) * root[:, None],
+            np.zeros(len(center)),
+        )
         gram = Z @ Z.T
     cross = np.outer(root, Z @ rest)
     gram += (rest @ rest) * np.outer(root, root) - cross - cross.T

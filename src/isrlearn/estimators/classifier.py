@@ -46,7 +46,8 @@ class ISRClassifier(Streaming, LinearScores, ClassifierMixin, BaseEstimator):
         Reduce to that many principal components first, or to as many as hold that fraction of the
         variance. "auto": all features if there are twenty rows per feature, else one component
         per twenty rows, at most 200 (and all features below 50), and all features in the
-        published variants. None: always all features.
+        published variants. None: always all features. Means are compared among at most one
+        component per ten rows, or five if that is more.
     variant : {"pooled", "paper", "authors"}, default="pooled"
         Our pooled forms, or the published procedure, with scikit-learn's logistic regression on
         features as they are. The published "mean" compares the last class that was seen in two

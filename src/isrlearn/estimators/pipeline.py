@@ -54,6 +54,8 @@ MOST_ENTRIES = 2**26
 _MOST, _FEWEST = 200, 50
 #: Features per principal component from which components are computed from rows, not moments.
 _THIN = 16
+#: Rows per direction among which means are compared, and fewest such directions.
+_ROWS_PER_DIRECTION, _FEWEST_DIRECTIONS = 10, 5
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,7 @@ class Settings:
         pooled, fitted = self.variant == "pooled", not isinstance(self.head, tuple | None)
         fitted = fitted or self.compare != "means"
         reduced = self.n_components is not None and (self.n_components != "auto" or pooled)
-        whitened = pooled and n >= ROWS_PER_FEATURE * d
-        if not (isinstance(self.n_spurious, str) or fitted or reduced or whitened):
+        if not (isinstance(self.n_spurious, str) or fitted or reduced or pooled):
             return "mean"
         return "cell" if n_cells * d**2 <= MOST_ENTRIES else "pooled"
 
@@ -188,6 +189,7 @@ class Fitter:
         self.components: NDArray | None = None
         self.sample = sample
         self._subspaces: dict[Hashable, Subspace] = {}
+        self._directions: dict[Hashable, NDArray] = {}
         self._heads: dict[Hashable, tuple[NDArray, NDArray]] = {}
         self._starts: dict[Hashable, Any] = {}
         self._parts: list[tuple[Any, Moments]] = []
@@ -328,6 +330,7 @@ class Fitter:
                     UserWarning,
                     stacklevel=6,
                 )
+        P = self._leading(s, moments)
         if rank == "permutation":
             if isinstance(X, np.ndarray | SparseRows):
                 rows = replace(rows, X=X[:])
@@ -337,14 +340,16 @@ class Fitter:
         elif rank == "auto":
             # Mean shifts of few features are tested where the subspace is found.
             if method.second_order or d >= _WIDE or moments.pooled or rows is not self.sample:
-                rank = self._tested(s, method, rows)
+                rank = self._tested(s, method, rows, P)
         else:
             limit, why = check.dimension_limit(method, moments.count, d, s.variant)
             if not self.clip:
                 check.check_n_spurious(rank, limit, why, d)
                 _warn_if_equal(s, moments, self.sample)
             rank = min(rank, limit)
-        found = method.find(moments, rank, variant=s.variant, level=s.level)
+        compared = moments if P is None else moments.map(P)
+        found = method.find(compared, rank, variant=s.variant, level=s.level)
+        found = found if P is None else found.lift(P)
         if found.basis.shape[1] == d:
             kept = method.find(moments, d - 1, variant=s.variant, level=s.level)
             found = replace(kept, rank_test=found.rank_test)
@@ -355,7 +360,28 @@ class Fitter:
         self._subspaces[key] = found
         return found
 
-    def _tested(self, s: Settings, method: Method, sample: Any) -> RankTest | str:
+    def _leading(self, s: Settings, moments: Moments) -> NDArray | None:
+        """Principal directions (d, p) among which means are compared; None for all features.
+
+        With few rows per feature most of a shift is the noise of the smallest cells, which a head
+        fitted on the same rows has learnt with the opposite sign: removing both would add the
+        shift to the head.
+        """
+        p = max(min(_MOST, int(moments.total[0]) // _ROWS_PER_DIRECTION), _FEWEST_DIRECTIONS)
+        p = max(p, int(s.n_spurious)) if isinstance(s.n_spurious, Integral) else p
+        known = moments.scatter is not None
+        enough = p >= moments.n_features or moments.ddof == 0 or s.n_spurious == 0
+        other = s.variant != "pooled" or METHODS[s.method].second_order
+        if enough or other or not (known or self.sample.has_rows):
+            return None
+        key = s.compare, p
+        if key not in self._directions and known:
+            self._directions[key] = principal_components(moments, p)[0]
+        elif key not in self._directions:
+            self._directions[key] = self.sample.components(p, moments)
+        return self._directions[key]
+
+    def _tested(self, s: Settings, method: Method, sample: Any, P: Any) -> RankTest | str:
         """The rank test where it needs more than the moments have; else "auto"."""
         moments, p, clustered = self.features, None, sample is not self.sample
         if clustered:
@@ -368,8 +394,8 @@ class Fitter:
             p = reliable_components(moments, smallest)
         if p is not None:
             # Among principal components of wide rows, without a d×d matrix.
-            center = moments.total[1]
-            sample = sample.project(sample.components(p, moments), center)
+            found = P if P is not None and not clustered else sample.components(p, moments)
+            sample = sample.project(found[:, :p], moments.total[1])
             reduced = sample.moments("cell")
             moments = reduced if reduced.n_features == p else reduced.columns(p)
         elif not (method.second_order or clustered):
