@@ -99,7 +99,7 @@ def check_parameters(estimator: Any, **choices: Sequence[object]) -> None:
             continue
         given = name == "head" and (isinstance(value, tuple) or hasattr(value, "fit"))
         if name == "weights" and isinstance(value, dict) and "class" in legal[name]:
-            if not all(isinstance(w, Real) and 0 < w < np.inf for w in value.values()):
+            if not all(isinstance(w, Real) and 0 < float(w) < np.inf for w in value.values()):
                 raise ValueError(f"weights of classes must be positive and finite; got {value!r}")
         elif not given:
             more = ", a linear scikit-learn estimator or (coef, intercept)" * (name == "head")
