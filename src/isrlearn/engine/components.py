@@ -73,10 +73,7 @@ def _few_components(X: Any, p: int, center: NDArray, weight: NDArray | None) -> 
         Z, rest = X.matrix.multiply(root[:, None]).tocsr(), center
         gram = (Z @ Z.T).toarray()
     else:
-        Z, rest = (
-            (np.asarray(X[:], dtype=np.float64) - center) * root[:, None],
-            np.zeros(len(center)),
-        )
+        Z, rest = (X[:].astype(np.float64) - center) * root[:, None], np.zeros(len(center))
         gram = Z @ Z.T
     cross = np.outer(root, Z @ rest)
     gram += (rest @ rest) * np.outer(root, root) - cross - cross.T
