@@ -84,12 +84,6 @@ class _ScoreDisplay(_Display):
 class GroupDisplay(_ScoreDisplay):
     """Bars of the scores of every group with their intervals, for one model or several.
 
-    Parameters
-    ----------
-    reports : mapping from str to GroupReport
-        Names of the models and their scores, such as ``comparison.reports``. Groups are ordered
-        by their scores in the first, the worst at the top.
-
     Examples
     --------
     >>> from isrlearn.displays import GroupDisplay
@@ -99,6 +93,8 @@ class GroupDisplay(_ScoreDisplay):
     '0, sea (n = 1)'
     """
 
+    #: Names of the models and their scores, such as ``comparison.reports``. Groups are ordered by
+    #: their scores in the first, the worst at the top.
     reports: Mapping[str, GroupReport]
 
     @classmethod
@@ -142,11 +138,6 @@ class GroupDisplay(_ScoreDisplay):
 class SpectrumDisplay(_Display):
     """Squared shift along each direction, in units of its sampling variance, and the noise level.
 
-    Parameters
-    ----------
-    test : RankTest
-        The rank test of a fitted model.
-
     Examples
     --------
     >>> from isrlearn import ISRClassifier
@@ -159,7 +150,7 @@ class SpectrumDisplay(_Display):
     """
 
     size = (5.0, 3.5)
-    test: RankTest
+    test: RankTest  #: The rank test of a fitted model.
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
@@ -189,17 +180,6 @@ class SpectrumDisplay(_Display):
 class TradeOffDisplay(_ScoreDisplay):
     """Average score against that of the worst group, for settings or models.
 
-    Parameters
-    ----------
-    average, worst : array-like of shape (m,)
-        Scores; greater is better.
-    names : sequence of str, optional
-        Written next to the points.
-    colours : array-like of shape (m,), optional
-        The share of the spurious part that each setting keeps.
-    best : int, optional
-        The point that was chosen.
-
     Examples
     --------
     >>> from isrlearn.displays import TradeOffDisplay
@@ -209,12 +189,12 @@ class TradeOffDisplay(_ScoreDisplay):
     [0.0, 1.0]
     """
 
-    average: Any
-    worst: Any
+    average: Any  #: Scores over all rows (m,); greater is better.
+    worst: Any  #: Scores of the worst group (m,).
     _: KW_ONLY
-    names: Any = None
-    colours: Any = None
-    best: int | None = None
+    names: Any = None  #: Written next to the points.
+    colours: Any = None  #: The share of the spurious part that each setting keeps (m,).
+    best: int | None = None  #: The point that was chosen.
 
     def __post_init__(self) -> None:
         self.average, self.worst = np.asarray(self.average, float), np.asarray(self.worst, float)
@@ -254,13 +234,6 @@ class TradeOffDisplay(_ScoreDisplay):
 class SamplesDisplay(_Display):
     """Samples along the direction that shifts most and along the one that the head uses.
 
-    Parameters
-    ----------
-    places : ndarray of shape (n, 2)
-        Coordinates, in standard deviations inside the cells.
-    cells : Cells
-        Class, shown by the marker, and environment, shown by the colour.
-
     Examples
     --------
     >>> from isrlearn import ISRClassifier
@@ -273,8 +246,8 @@ class SamplesDisplay(_Display):
     """
 
     size = (6.5, 4.0)
-    places: NDArray[np.float64]
-    cells: Cells
+    places: NDArray[np.float64]  #: Coordinates (n, 2), in standard deviations inside the cells.
+    cells: Cells  #: Class, shown by the marker, and environment, shown by the colour.
 
     @classmethod
     def from_estimator(

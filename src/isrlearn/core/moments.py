@@ -28,25 +28,6 @@ class Moments:
     how moments are summed. Moments are centred, so that data far from the origin lose no digits.
     `isrlearn.engine.cell_moments` computes them from rows.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (K,)
-        Names of the classes, sorted.
-    environments : ndarray of shape (E,)
-        Names of the environments, sorted.
-    count : ndarray of shape (K, E)
-        Rows (or summed sample weights) of each cell.
-    mean : ndarray of shape (K, E, d)
-        Mean of each cell; zero where a cell is empty.
-    scatter : ndarray of shape (K, E, d, d) or (d, d), or None
-        Sum of outer products of the deviations from the cell's mean: per cell, or summed over
-        all cells ("pooled"), or not kept.
-    unlabelled : Moments, optional
-        Moments of the rows whose environment is unknown, of shape (K, 1). They count in
-        `by_class` and `total` and belong to no cell.
-    ddof : int, default=1
-        ``scatter / (count - ddof)`` is the covariance: 1 for samples, 0 for a population.
-
     Examples
     --------
     >>> import numpy as np
@@ -58,12 +39,17 @@ class Moments:
     (3.0, [2.33, 2.33])
     """
 
-    classes: NDArray  # (K,)
-    environments: NDArray  # (E,)
-    count: NDArray[np.float64]  # (K, E)
-    mean: NDArray[np.float64]  # (K, E, d)
-    scatter: NDArray[np.float64] | None = None  # (K, E, d, d) or (d, d)
-    unlabelled: Moments | None = None  # (K, 1)
+    classes: NDArray  #: Names of the classes (K,), sorted.
+    environments: NDArray  #: Names of the environments (E,), sorted.
+    count: NDArray[np.float64]  #: Rows, or summed sample weights, of each cell (K, E).
+    mean: NDArray[np.float64]  #: Mean of each cell (K, E, d); zero where a cell is empty.
+    #: Sum of outer products of the deviations from the cell's mean: per cell (K, E, d, d), or
+    #: summed over all cells (d, d), "pooled", or not kept.
+    scatter: NDArray[np.float64] | None = None
+    #: Moments (K, 1) of the rows whose environment is unknown. They count in `by_class` and
+    #: `total` and belong to no cell.
+    unlabelled: Moments | None = None
+    #: ``scatter / (count - ddof)`` is the covariance: 1 for samples, 0 for a population.
     ddof: int = 1
 
     @classmethod

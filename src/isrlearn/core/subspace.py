@@ -62,17 +62,6 @@ class Eraser:
     Thin factors, never a d×d matrix. The centre c keeps an average sample where it is, so that a
     head trained before the erasure keeps its intercept; a head fitted afterwards is not affected.
 
-    Parameters
-    ----------
-    basis : ndarray of shape (d, r)
-        U: what is erased.
-    dual : ndarray of shape (d, r)
-        V, with ``V.T @ U`` the identity.
-    scale : float
-        s in [0, 1]: the share that is kept.
-    center : ndarray of shape (d,)
-        c: the point that is not changed.
-
     Examples
     --------
     >>> import numpy as np
@@ -81,10 +70,10 @@ class Eraser:
     [[0.0, 4.0]]
     """
 
-    basis: NDArray[np.float64]  # (d, r)
-    dual: NDArray[np.float64]  # (d, r)
-    scale: float
-    center: NDArray[np.float64]  # (d,)
+    basis: NDArray[np.float64]  #: U (d, r): what is erased.
+    dual: NDArray[np.float64]  #: V (d, r), with ``V.T @ U`` the identity.
+    scale: float  #: s in [0, 1]: the share that is kept.
+    center: NDArray[np.float64]  #: c (d,): the point that is not changed.
 
     @classmethod
     def of(cls, subspace: Subspace, scale: float, center: NDArray) -> Eraser:

@@ -170,17 +170,12 @@ class Coordinates:
     penalty on raw features. So features are whitened by their total covariance where there are
     enough rows, standardised column by column otherwise, and the head is folded back to the
     original features.
-
-    Parameters
-    ----------
-    eraser : Eraser
-    linear : ndarray of shape (d, p) or (d,)
-        Matrix applied to the centred features, the erasure included; or scale of each column,
-        applied to the erased and centred features.
     """
 
-    eraser: Eraser
-    linear: NDArray[np.float64]  # (d, p) or (d,)
+    eraser: Eraser  #: What is erased.
+    #: Matrix (d, p) applied to the centred features, the erasure included; or scale of each column
+    #: (d,), applied to the erased and centred features.
+    linear: NDArray[np.float64]
 
     def __call__(self, X: NDArray) -> NDArray:
         """Rows of X in these coordinates, in X's own precision."""

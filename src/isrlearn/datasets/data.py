@@ -13,18 +13,6 @@ from numpy.typing import NDArray
 class EnvironmentData:
     """Features, targets and environments of the same samples.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d), (n, channels, height, width) or (n,)
-        Features, images or tokens; or the paths of files that hold them.
-    y : ndarray of shape (n,)
-        Labels, or target values for regression.
-    environments : ndarray of shape (n,)
-        The environment of each sample.
-    truth : object, optional
-        What the generator knows and a learner does not: the mixing matrix, the means, the
-        optimal invariant predictor. ``None`` if nothing is known.
-
     Examples
     --------
     >>> import numpy as np
@@ -33,9 +21,13 @@ class EnvironmentData:
     EnvironmentData(n_samples=3, n_features=2, environments=['a', 'b'])
     """
 
-    X: NDArray[Any]  # (n, d), (n, ...) or paths (n,)
-    y: NDArray[Any]  # (n,)
-    environments: NDArray[Any]  # (n,)
+    #: Features (n, d), images (n, channels, height, width) or tokens; or the paths of files that
+    #: hold them (n,).
+    X: NDArray[Any]
+    y: NDArray[Any]  #: Labels, or target values for regression (n,).
+    environments: NDArray[Any]  #: The environment of each sample (n,).
+    #: What the generator knows and a learner does not: the mixing matrix, the means, the optimal
+    #: invariant predictor. None if nothing is known.
     truth: Any = None
 
     def __post_init__(self) -> None:
@@ -58,13 +50,9 @@ class EnvironmentData:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Training, validation and test samples of one data set.
+    """Independent training, validation and test samples of one data set.
 
-    Parameters
-    ----------
-    train, validation, test : EnvironmentData
-        Independent samples. The function that returns them says how the spurious features relate
-        to the labels in each split.
+    The function that returns them says how the spurious features relate to the labels in each.
 
     Examples
     --------

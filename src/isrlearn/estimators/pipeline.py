@@ -60,30 +60,21 @@ _ROWS_PER_DIRECTION, _FEWEST_DIRECTIONS = 10, 5
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything a fit depends on besides the rows, checked.
+    """Everything a fit depends on besides the rows, checked: as in `ISRClassifier`, but for these.
 
-    Parameters
-    ----------
-    method : str, default="mean"
-        A name in `METHODS`.
-    n_spurious, level, scale, n_components, variant, weights
-        As in `ISRClassifier`.
-    head : str, estimator, (coef, intercept) or None
-        A name in `HEADS`, a linear scikit-learn estimator, a head that is only adapted, or no
-        head at all.
-    penalty : float or (float, float), default=1.0
-        L2 penalty of the head, 1/C or alpha; a pair: with two classes, and with more.
-    compare : str, default="means"
-        As in `ISRRegressor`.
+    `compare` is as in `ISRRegressor`.
     """
 
-    method: str = "mean"
+    method: str = "mean"  #: A name in `METHODS`.
     n_spurious: Any = "auto"
     level: float = 0.01
     scale: float = 0.0
     n_components: Any = "auto"
     variant: str = "pooled"
+    #: A name in `HEADS`, a linear scikit-learn estimator, a head (coef, intercept) that is only
+    #: adapted, or no head at all.
     head: Any = None
+    #: L2 penalty of the head, 1/C or alpha; a pair: with two classes, and with more.
     penalty: Any = 1.0
     weights: Any = None
     compare: str = "means"
@@ -108,31 +99,16 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The result of a fit, in the original features.
+    """The result of a fit, in the original features."""
 
-    Parameters
-    ----------
-    moments : Moments
-        Of the rows; of a regression with the target as last column.
-    subspace : Subspace
-    eraser : Eraser
-    components : ndarray of shape (d, p) or None
-        Principal directions that the fit was confined to.
-    coef, intercept : ndarray or None
-        The head with the removal folded in.
-    compared : str, default="means"
-        What a regression compared.
-    held_out : dict or None
-        Errors, or accuracies, on held-out environments, if they decided what was removed.
-    """
-
-    moments: Moments
-    subspace: Subspace
-    eraser: Eraser
-    components: NDArray | None
-    coef: Any = None
+    moments: Moments  #: Of the rows; of a regression with the target as last column.
+    subspace: Subspace  #: What shifts between environments.
+    eraser: Eraser  #: Its removal.
+    components: NDArray | None  #: Principal directions (d, p) that the fit was confined to.
+    coef: Any = None  #: Of the head, with the removal folded in.
     intercept: Any = None
-    compared: str = "means"
+    compared: str = "means"  #: What a regression compared.
+    #: Errors, or accuracies, on held-out environments, if they decided what was removed.
     held_out: dict[str, NDArray] | None = None
 
     def store(self, estimator: Any) -> Any:

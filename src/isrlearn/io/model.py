@@ -35,20 +35,6 @@ _MAX_HEADER = 1 << 22
 class ModelFile:
     """A model and what is stored with it, as returned by :func:`read_model`.
 
-    Parameters
-    ----------
-    estimator : fitted ISRClassifier, ISRRegressor or ISRTransformer
-    feature_names : tuple of str or None
-        Names of the features, in the order the estimator expects.
-    metadata : dict
-        What was passed to `save`: names of columns, metrics, notes.
-    versions : dict
-        Versions of the libraries that wrote the file.
-    sha256 : str
-        Digest of everything else in the file.
-    preparation : tuple of transformers
-        The steps before the estimator, which turn a table into its features.
-
     Examples
     --------
     >>> from isrlearn import ISRClassifier
@@ -57,11 +43,15 @@ class ModelFile:
     'ISRClassifier'
     """
 
-    estimator: Any
+    estimator: Any  #: Fitted ISRClassifier, ISRRegressor or ISRTransformer.
+    #: Names of the features, in the order the estimator expects.
     feature_names: tuple[str, ...] | None = None
+    #: What was passed to `save`: names of columns, metrics, notes.
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    #: Versions of the libraries that wrote the file.
     versions: Mapping[str, str] = field(default_factory=dict)
-    sha256: str = ""
+    sha256: str = ""  #: Digest of everything else in the file.
+    #: The steps before the estimator, which turn a table into its features.
     preparation: tuple[Any, ...] = ()
 
     @property

@@ -47,29 +47,6 @@ _LABEL_FILES = ("{}.labels.csv", "{}.labels.parquet", "{}.labels.npz", "{}.csv",
 class Table:
     """Features of samples and, if requested, their labels and environments.
 
-    Parameters
-    ----------
-    path : Path
-        File of the features.
-    X : ndarray of shape (n, d) or Rows
-        float32 or float64, all finite; a memory map if the file is a .npy array, and
-        :class:`isrlearn.engine.Rows` if it is read block by block.
-    feature_names : tuple of str
-        Names of the columns of X.
-    named : bool
-        Whether the names come from the file.
-    y : ndarray of shape (n,) or None
-        Labels, without missing values.
-    environments : ndarray of shape (n,) or None
-        None or NaN where unknown.
-    notes : tuple of str
-        What to know about the table: columns that were left out, and features that look like row
-        numbers or like a copy of the label.
-    preparation : TablePreparer or None
-        What was done with each column of the file to get X.
-    clusters : ndarray of shape (n,) or None
-        What rows have in common, such as their patient.
-
     Examples
     --------
     >>> import numpy as np
@@ -78,15 +55,20 @@ class Table:
     3
     """
 
-    path: Path
-    X: Any  # (n, d)
-    feature_names: tuple[str, ...]
-    named: bool
-    y: Any = None  # (n,)
-    environments: Any = None  # (n,)
+    path: Path  #: File of the features.
+    #: Features (n, d), float32 or float64, all finite; a memory map if the file is a .npy array,
+    #: and :class:`isrlearn.engine.Rows` if it is read block by block.
+    X: Any
+    feature_names: tuple[str, ...]  #: Names of the columns of X.
+    named: bool  #: Whether the names come from the file.
+    y: Any = None  #: Labels (n,), without missing values.
+    environments: Any = None  #: Environments (n,), None or NaN where unknown.
+    #: What to know about the table: columns that were left out, and features that look like row
+    #: numbers or like a copy of the label.
     notes: tuple[str, ...] = ()
+    #: What was done with each column of the file to get X.
     preparation: TablePreparer | None = None
-    clusters: Any = None  # (n,)
+    clusters: Any = None  #: What rows have in common (n,), such as their patient.
 
     def __len__(self) -> int:
         return len(self.X)
