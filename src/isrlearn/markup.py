@@ -1,7 +1,8 @@
-"""Results as text, as short HTML for light and dark notebooks, and as pages of their own."""
+"""Results as text, JSON, short HTML for light and dark notebooks, and pages of their own."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from html import escape
@@ -74,6 +75,12 @@ def listed(names: Sequence[str], most: int) -> str:
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def as_json(value: Any) -> Any:
+    """A value as JSON represents it: None for non-finite numbers, text for unknown types."""
+    text = json.dumps(value, default=lambda other: getattr(other, "tolist", other.__str__)())
+    return json.loads(text, parse_constant=lambda _: None)
 
 
 def paragraph(value: Any, *, strong: bool = False) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isrlearn.cli.tables import FORCE, Output, check_outputs
-from isrlearn.markup import line
+from isrlearn.markup import as_json, line
 from isrlearn.progress import on_terminal
 
 if TYPE_CHECKING:
@@ -54,14 +54,12 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, print what it returns, and return its exit code."""
-        as_json, ctx.meta[FORCE] = ctx.params.pop("as_json"), ctx.params.pop("force", None)
+        to_json, ctx.meta[FORCE] = ctx.params.pop("as_json"), ctx.params.pop("force", None)
         if ctx.meta[FORCE] is not None:
             check_outputs(ctx)
         record, paragraphs, *code = super().invoke(ctx)
-        if as_json:
-            from isrlearn.io.model import as_json as plain
-
-            click.echo(json.dumps(plain(record), indent=2))
+        if to_json:
+            click.echo(json.dumps(as_json(record), indent=2))
         else:
             click.echo(rendered(paragraphs), nl=False)
         return code[0] if code else 0

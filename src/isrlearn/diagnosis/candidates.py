@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -128,7 +127,7 @@ class Scan:
         record = asdict(self) | {"headline": self.headline, "notes": self.notes}
         for entry, each in zip(record["table"], self.table, strict=True):
             entry["gain"] = None if each.gain is None else each.gain._asdict()
-        return json.loads(json.dumps(record, default=str))
+        return markup.as_json(record)
 
     def __str__(self) -> str:
         """The answer, the table and the notes."""

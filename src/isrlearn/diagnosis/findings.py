@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import Any
@@ -194,7 +193,7 @@ class Diagnosis:
             "recommendation": {**asdict(advice), "summary": advice.summary},
             "findings": list(self.findings),
         }
-        return json.loads(json.dumps(record, default=str), parse_constant=lambda _: None)
+        return markup.as_json(record)
 
     def __repr__(self) -> str:
         return f"<{self._title}: {self.recommendation.prediction}>"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
-
-import numpy as np
 
 from isrlearn import markup
 from isrlearn.estimators.preparation import split_pipeline
@@ -133,10 +130,7 @@ class Comparison:
             "change": self.change.to_dict(),
             "from_plain": {name: found.to_dict() for name, found in self.from_plain.items()},
         }
-        text = json.dumps(
-            record, default=lambda v: v.item() if isinstance(v, np.generic) else str(v)
-        )
-        return json.loads(text)
+        return markup.as_json(record)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -23,7 +23,8 @@ from isrlearn.estimators.linear import check_precision
 from isrlearn.io._state import ESTIMATORS
 from isrlearn.io.errors import listed, optional
 from isrlearn.io.files import atomic_write
-from isrlearn.io.model import ModelFile, as_json, checked_names, steps_of
+from isrlearn.io.model import ModelFile, checked_names, steps_of
+from isrlearn.markup import as_json
 
 #: Types of labels in ONNX other than integers, and how its library expects them.
 _ONNX_LABELS: dict[str, tuple[str, Any]] = {"f": ("double", float), "U": ("string", object)}

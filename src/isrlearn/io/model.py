@@ -22,6 +22,7 @@ from isrlearn.estimators import TablePreparer
 from isrlearn.io._state import Arrays, restored, state_of
 from isrlearn.io.errors import ModelFileError, shown
 from isrlearn.io.files import atomic_write
+from isrlearn.markup import as_json
 
 #: Version of what is in the file; a change that older code cannot read gets the next number.
 SCHEMA = 3
@@ -273,9 +274,3 @@ def _digest(arrays: Arrays, record: dict[str, Any]) -> str:
     for name in sorted(arrays):
         sha.update(arrays[name].data)
     return sha.hexdigest()
-
-
-def as_json(value: Any) -> Any:
-    """A value as JSON represents it: None for non-finite numbers, text for unknown types."""
-    text = json.dumps(value, default=lambda other: getattr(other, "tolist", other.__str__)())
-    return json.loads(text, parse_constant=lambda _: None)
