@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_n_features, _check_sample_weight, validate_data
 
 from isrlearn.core.labels import MISSING, Cells, as_array, is_missing, unmasked
 from isrlearn.core.methods import Method
@@ -261,13 +261,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool = False) -> Any:
     if reset:
         know_features(estimator, X.shape[1], X.feature_names)
         return X
-    name = type(estimator).__name__
-    if X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
-            "features as input"
-        )
-    known = getattr(estimator, "feature_names_in_", ())
+    _check_n_features(estimator, X, reset=False)
+    name, known = type(estimator).__name__, getattr(estimator, "feature_names_in_", ())
     for i, (own, wanted) in enumerate(zip(X.feature_names or (), known, strict=False)):
         if own != wanted:
             raise ValueError(

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted
 
 from isrlearn.core.labels import is_missing
 from isrlearn.estimators.columns import (
@@ -173,11 +173,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "columns_")
         used = [column for column in self.columns_ if column.use != LEFT_OUT]
         table = columns_of(X, None if not _named(X) else [column.name for column in used])
-        if not _named(X) and len(table) != self.n_features_in_:
-            raise ValueError(
-                f"X has {len(table)} features, but TablePreparer is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+        if not _named(X):
+            _check_n_features(self, X, reset=False)
         n = len(next(iter(table.values())))
         stops = np.cumsum([0, *(len(column.outputs) for column in used)])
         out = np.empty((n, stops[-1]))
