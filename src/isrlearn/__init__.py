@@ -1,7 +1,5 @@
 """Invariant-feature subspace recovery for scikit-learn."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

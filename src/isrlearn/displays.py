@@ -1,7 +1,5 @@
 """Plots of group scores, spectra, settings and samples, used like scikit-learn's displays."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """Results as text, JSON, short HTML for light and dark notebooks, and pages of their own."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

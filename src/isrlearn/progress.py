@@ -1,7 +1,5 @@
 """Long runs: a progress bar on a terminal, and an orderly end."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

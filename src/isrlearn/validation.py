@@ -1,7 +1,5 @@
 """Checks of user input: every mistake gets one clear error."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys

@@ -1,7 +1,5 @@
 """The command ``isr``."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The command group: imports a command when it is called and turns errors into exit codes."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

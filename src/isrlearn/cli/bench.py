@@ -1,7 +1,5 @@
 """``isr bench``: the experiments of the paper and the other benchmarks, one command each."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """``isr demo``: ISR compared with models that rely on the colour of the paper or are balanced."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev

@@ -1,7 +1,5 @@
 """Linear heads in closed form, and preconditioners of the logistic head."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Shifts of cells between environments, and their null distributions under sampling noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 

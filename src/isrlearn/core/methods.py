@@ -1,7 +1,5 @@
 """Subspaces from covariances, alone or together with means, and the registry of all methods."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """How many spurious dimensions there are, by a test against sampling noise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

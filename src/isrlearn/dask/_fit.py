@@ -1,7 +1,5 @@
 """`fit` and `predict` of the estimators on collections larger than one machine's memory."""
 
-from __future__ import annotations
-
 from copy import copy
 from functools import partial
 from typing import Any

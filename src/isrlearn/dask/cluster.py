@@ -1,7 +1,5 @@
 """Local clusters and clients, and running tasks with errors that say what happened."""
 
-from __future__ import annotations
-
 import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

@@ -1,7 +1,5 @@
 """The values that generators and loaders return."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Handwritten digits printed on coloured paper: real images with a shortcut."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gaussian environments: the data models of the paper's section 3, with any mixing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

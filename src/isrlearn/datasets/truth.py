@@ -1,7 +1,5 @@
 """What a generator knows: latent features, linearly mixed, and the best invariant predictor."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property

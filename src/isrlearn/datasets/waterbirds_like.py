@@ -1,7 +1,5 @@
 """Features with the sizes and difficulty of Waterbirds', and a planted spurious subspace."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -1,7 +1,5 @@
 """What a scan found: the columns as candidates for a shortcut, and the answer in words."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Columns of a table: their frequent values, and the errors of a model in each of these."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

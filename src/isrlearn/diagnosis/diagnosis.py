@@ -1,7 +1,5 @@
 """`diagnose`: a prediction of whether ISR helps, and the facts that explain it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress

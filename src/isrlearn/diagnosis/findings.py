@@ -1,7 +1,5 @@
 """What a diagnosis found: the facts, a recommendation, and both in words."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import Any

@@ -1,7 +1,5 @@
 """Which columns carry the removed directions, and which the predictions follow."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`scan`: which column of a table is the environment of a shortcut, if any is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Principal components of rows without a d×d matrix, projections on them, and column variances."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Penalised logistic regression by L-BFGS, in few passes over the rows."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

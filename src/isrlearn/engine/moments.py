@@ -1,7 +1,5 @@
 """Counts, means and scatters of every (class, environment) cell, in one pass over the rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows of features that do not have to fit in memory, read block by block, and sparse rows."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any

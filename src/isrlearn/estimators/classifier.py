@@ -1,7 +1,5 @@
 """ISRClassifier: a linear classifier on what stays the same between environments."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 

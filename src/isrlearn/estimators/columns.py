@@ -1,7 +1,5 @@
 """What a column of a table holds: numbers, categories, ids, dates or free text."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """Deep feature reweighting: a new last layer, fitted on group-balanced held-out rows."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import KW_ONLY
 from typing import Any, Self

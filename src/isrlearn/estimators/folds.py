@@ -1,7 +1,5 @@
 """Splits of the rows that a search scores settings on."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from numbers import Integral

@@ -1,7 +1,5 @@
 """Heads that users give: coefficients, linear scikit-learn estimators; and the published one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Guesses at environments that are unknown for all rows, or for some of them."""
 
-from __future__ import annotations
-
 from operator import itemgetter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The one path from settings and rows to a linear map: moments, subspace, eraser, head."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """ISRRegressor: linear regression on what stays the same between environments."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar
 

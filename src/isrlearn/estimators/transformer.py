@@ -1,7 +1,5 @@
 """ISRTransformer: features without what shifts between environments."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """What a comparison of models says: a verdict, its reasons in sentences, and a table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """The feature columns of a table: chosen by name, pattern or range, and examined."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

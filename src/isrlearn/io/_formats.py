@@ -1,7 +1,5 @@
 """An open table, and the formats that hold arrays: .npy, .npz and Zarr."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Tables as Parquet files: one column per feature, or columns of lists of one length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A fitted estimator as JSON and arrays, and back: allow-listed types, nothing executable."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Tables of text: .csv and .tsv files, also compressed by gzip."""
 
-from __future__ import annotations
-
 # Not pyarrow.csv: text must be readable without the parquet extra, and one reader is enough.
 import csv
 import gzip

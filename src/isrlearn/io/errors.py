@@ -1,7 +1,5 @@
 """Errors about tables and model files, and how they show what was found."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A fitted model as one affine map for other programs: ONNX, torch, NumPy."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Features of training, validation and test samples in one .npz file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that are written atomically: any file, and tables of columns and predictions."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import os

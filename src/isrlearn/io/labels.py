@@ -1,7 +1,5 @@
 """Labels and environments of a table: what is read is what is written back."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The model file: one fitted estimator as arrays and JSON, read without executing anything."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

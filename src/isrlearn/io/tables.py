@@ -1,7 +1,5 @@
 """A table of features, labels and environments, read from a file of any known format."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Groups of rows, and the score of one group with its confidence interval."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress

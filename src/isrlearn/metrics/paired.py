@@ -1,7 +1,5 @@
 """Two models compared on the same rows: which groups gain or lose, and how certain that is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Scores of a model in every group of samples, their summaries, and the worst one as a scorer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores of a model, of the models it is compared with, and of the settings in between."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

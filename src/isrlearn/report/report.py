@@ -1,7 +1,5 @@
 """A report: what was found about a model, and the HTML page that shows it."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import hashlib

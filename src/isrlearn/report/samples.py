@@ -1,7 +1,5 @@
 """Samples along the direction that shifts most and along the one that the head uses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

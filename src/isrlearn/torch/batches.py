@@ -1,7 +1,5 @@
 """Batches of a loader, the network that they pass through, and its outputs, all checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import length_hint

@@ -1,7 +1,5 @@
 """Features of a trained network, the inputs of a linear layer; their moments; and its scores."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterable, Iterator

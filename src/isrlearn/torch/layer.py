@@ -1,7 +1,5 @@
 """The linear layer of a network: where it is, what goes into it, what it computes, and its copy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """A trained network with ISR folded into one of its linear layers."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from typing import Any
