@@ -1,10 +1,8 @@
 """The spurious subspace: functions from moments that find it, and the eraser that removes it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,7 +46,7 @@ class Subspace:
         shifting = self.rank if self.rank_test is None else self.rank_test.rank
         return min(shifting, len(self.basis) - 1)
 
-    def lift(self, components: NDArray) -> Subspace:
+    def lift(self, components: NDArray) -> Self:
         """The same subspace in the features x, if this one is in ``x @ components`` (a PCA)."""
         return replace(self, basis=components @ self.basis, dual=components @ self.dual)
 
@@ -76,7 +74,7 @@ class Eraser:
     center: NDArray[np.float64]  #: c (d,): the point that is not changed.
 
     @classmethod
-    def of(cls, subspace: Subspace, scale: float, center: NDArray) -> Eraser:
+    def of(cls, subspace: Subspace, scale: float, center: NDArray) -> Self:
         """Eraser of a subspace."""
         return cls(subspace.basis, subspace.dual, scale, center)
 

@@ -1,9 +1,7 @@
 """Whether means, covariances and the target shift between cells, and how certain that is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +66,7 @@ class CellCounts:
     small: tuple[Cell, ...]  #: Cells with one to nine rows.
 
     @classmethod
-    def of(cls, cells: Cells, *, regression: bool = False) -> CellCounts:
+    def of(cls, cells: Cells, *, regression: bool = False) -> Self:
         """Counts of the cells that rows belong to."""
         classes = (None,) if regression else tuple(cells.classes.tolist())
         names = tuple(cells.environments.tolist())

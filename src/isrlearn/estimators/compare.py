@@ -1,11 +1,9 @@
 """A model compared with plain and balanced ones that are tuned as carefully as it is."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,7 +40,7 @@ class LabelledRows(NamedTuple):
     clusters: NDArray | None = None  # (n,)
 
     @classmethod
-    def of(cls, data: Any, clusters: ArrayLike | None = None) -> LabelledRows:
+    def of(cls, data: Any, clusters: ArrayLike | None = None) -> Self:
         """Rows of a table, of a data set or of three arrays; four with the clusters."""
         if hasattr(data, "environments"):
             data = (data.X, data.y, data.environments, getattr(data, "clusters", None))
@@ -58,18 +56,18 @@ class LabelledRows(NamedTuple):
         groups = None if groups is None else np.asarray(groups)
         return cls(X, np.asarray(y), as_array(environments), groups)
 
-    def take(self, rows: NDArray[np.intp]) -> LabelledRows:
+    def take(self, rows: NDArray[np.intp]) -> Self:
         """Some of the rows; the same object if these are all of them."""
         if len(rows) == len(self.y):
             return self
-        return LabelledRows._make(v if v is None else _safe_indexing(v, rows) for v in self)
+        return type(self)._make(v if v is None else _safe_indexing(v, rows) for v in self)
 
     def cells(self, metric: str) -> Cells:
         """Class and environment of each row; a regression has one class."""
         classes = self.y if metric == "accuracy" else None
         return Cells.of(classes, self.environments, self.clusters)
 
-    def at_most(self, n: float, metric: str) -> LabelledRows:
+    def at_most(self, n: float, metric: str) -> Self:
         """A sample of about that many rows."""
         return self.take(thinned(self.cells(metric), int(n)))
 

@@ -1,11 +1,9 @@
 """Tables with categories, missing values, ids and dates, turned into numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +99,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> TablePreparer:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what to do with each column of a data frame, a mapping of columns or an array."""
         check_choice("impute", self.impute, [*_FILLS, None])
         table = columns_of(X)

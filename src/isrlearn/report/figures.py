@@ -1,11 +1,9 @@
 """Names, numbers and figures as the template of a report shows them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -83,7 +81,7 @@ class Axis:
     @classmethod
     def around(
         cls, values: Iterable[float], start: float, stop: float, *, margin: float = 0.06
-    ) -> Axis:
+    ) -> Self:
         """A linear axis that contains the values, with a margin on both sides."""
         finite = [v for v in values if math.isfinite(v)] or [0.0]
         low, high = min(finite), max(finite)
@@ -91,7 +89,7 @@ class Axis:
         return cls(low - room, high + room, start, stop)
 
     @classmethod
-    def decades(cls, values: list[float], start: float, stop: float) -> Axis:
+    def decades(cls, values: list[float], start: float, stop: float) -> Self:
         """A logarithmic axis over whole powers of ten around positive values."""
         low = 10.0 ** math.floor(math.log10(min(values)))
         high = 10.0 ** math.ceil(math.log10(max(values)) + 1e-9)
