@@ -178,16 +178,27 @@ def table_like(train: Table, path: Path, task: str, roles: Mapping[str, Any]) ->
     features = train.feature_names if train.preparation is None else None
     how: dict[str, Any] = {"features": features, "prepare": train.preparation}
     table = isrlearn.io.read_table(path, **roles, **how, task=task)
-    table = with_labels_like(table, train.y, train.environments)
-    if task == "classification":
-        _check_classes(table, isrlearn.core.labels.encode(train.y)[0])
+    return _with_labels_like(table, train.y, train.environments, task)
+
+
+def _with_labels_like(table: Table, y: Any, environments: Any, task: str) -> Table:
+    """A table whose labels and environments are of the same types as those of other rows.
+
+    Some of its classes must be among theirs; a warning names those that are not.
+    """
+    like, listed = isrlearn.io.labels.labels_like, isrlearn.io.errors.listed
+    table = replace(table, y=like(table.y, y), environments=like(table.environments, environments))
+    classes = dict.fromkeys(isrlearn.core.labels.encode(y)[0].tolist())
+    labels = table.y.tolist() if task == "classification" else []
+    other = [label for label in labels if label not in classes]
+    n, found = len(other), listed([*dict.fromkeys(other)][:3])
+    which = f"such as {found}, the classes {listed([*classes][:5])}"
+    if n and n == len(labels):
+        raise ValueError(f"{table.path}: no label is a class of the model: they are {which}")
+    if n:
+        text = f"{table.path}: {n} labels, which the model does not know, count as errors: they "
+        warnings.warn(f"{text}are {which}", UserWarning, stacklevel=2)
     return table
-
-
-def with_labels_like(table: Table, y: Any, environments: Any) -> Table:
-    """A table whose labels and environments are of the same types as those of other rows."""
-    like = isrlearn.io.labels.labels_like
-    return replace(table, y=like(table.y, y), environments=like(table.environments, environments))
 
 
 def read_predictor(path: Path) -> ModelFile:
@@ -250,10 +261,8 @@ def labelled_table_for(model: ModelFile, path: Path, **columns: Any) -> Table:
         if not isinstance(columns[role], str):
             raise ValueError(f"the model does not name the {role} column; add --{role} COLUMN")
     table, moments = table_for(model, path, **columns), model.estimator.moments_
-    table = with_labels_like(table, moments.classes, moments.environments)
-    if hasattr(model.estimator, "classes_"):
-        _check_classes(table, moments.classes)
-    return table
+    task = "classification" if hasattr(model.estimator, "classes_") else "regression"
+    return _with_labels_like(table, moments.classes, moments.environments, task)
 
 
 def filled(table: Table) -> tuple[Table, int]:
@@ -270,20 +279,6 @@ def as_fitted(model: ModelFile, table: Table) -> Table:
     """The table with environments filled in, if it lacks as many as the training table did."""
     n = int(isrlearn.core.labels.is_missing(table.environments).sum())
     return filled(table)[0] if n and n == model.metadata.get("environments_filled") else table
-
-
-def _check_classes(table: Table, known: NDArray) -> None:
-    """Raise unless some labels are classes that are known, and warn of those that are not."""
-    classes, listed = dict.fromkeys(known.tolist()), isrlearn.io.errors.listed
-    labels = table.y.tolist()
-    other = [label for label in labels if label not in classes]
-    n, found = len(other), listed([*dict.fromkeys(other)][:3])
-    which = f"such as {found}, the classes {listed([*classes][:5])}"
-    if n == len(labels):
-        raise ValueError(f"{table.path}: no label is a class of the model: they are {which}")
-    if n:
-        text = f"{table.path}: {n} labels, which the model does not know, count as errors: they "
-        warnings.warn(f"{text}are {which}", UserWarning, stacklevel=2)
 
 
 def stored(model: ModelFile, entry: str) -> dict[str, Any]:
