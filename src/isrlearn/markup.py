@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from html import escape
 from typing import Any
 
@@ -76,9 +77,16 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON represents it: None for non-finite numbers, text for unknown types."""
-    text = json.dumps(value, default=lambda other: getattr(other, "tolist", other.__str__)())
-    return json.loads(text, parse_constant=lambda _: None)
+    """A value as JSON represents it: results as dicts, None for non-finite numbers, else text."""
+    return json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
+
+
+def _plain(value: Any) -> Any:
+    """What takes the place of a value that JSON does not know."""
+    for method in ("tolist", "to_dict"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    return vars(value) if is_dataclass(value) else str(value)
 
 
 def paragraph(value: Any, *, strong: bool = False) -> str:

@@ -28,8 +28,10 @@ def test_groups_are_those_of_the_two_reports():
         assert pair.gained == np.sum(rows & (BEFORE != Y) & (AFTER == Y))
         both = pair.gained + pair.lost
         assert pair.p_value == binomtest(pair.gained, both).pvalue
-    assert report.worst[:2] == pytest.approx((before.worst, after.worst))
-    assert report.average[:2] == pytest.approx((before.average, after.average))
+    assert (report.worst.before, report.worst.after) == pytest.approx((before.worst, after.worst))
+    assert (report.average.before, report.average.after) == pytest.approx(
+        (before.average, after.average)
+    )
     assert report.worst.low > 0  # 0.5 to about 0.8
 
 

@@ -17,6 +17,7 @@ from isrlearn.cli.console import Command, Result, table
 from isrlearn.cli.tables import SEED
 from isrlearn.datasets import Splits, load_digits_on_paper
 from isrlearn.estimators import Comparison
+from isrlearn.markup import as_json
 from isrlearn.metrics import group_sizes
 
 SCORES = {"worst": "worst group", "average": "average"}
@@ -87,7 +88,7 @@ class Demonstration:
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
-        return {**vars(self), "comparison": self.comparison.to_dict(), "story": list(self.story)}
+        return as_json(vars(self) | {"story": self.story})
 
 
 def demonstration(seed: int = 0) -> Demonstration:

@@ -90,8 +90,7 @@ def evaluate(
     if seen:
         text = "The model was fitted on these rows and may do worse on others: isr report scores"
         shown.insert(0, f"{text} it on folds of them.\n")
-    comparison = None if found is None else found.to_dict()
-    return {"model": own.to_dict(), "training_rows": seen, "comparison": comparison}, shown
+    return {"model": own, "training_rows": seen, "comparison": found}, shown
 
 
 def _training_sizes(estimator: Any, table: Table) -> Mapping[Any, int] | None:

@@ -1,7 +1,7 @@
 """What a scan found: the columns as candidates for a shortcut, and the answer in words."""
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -114,18 +114,16 @@ class Scan:
                 numbers += [f"{100 * v:.1f}" for v in (each.own_gap, each.gap)]
                 numbers.append(f"{each.p_value:.2g}")
             if each.gain is not None:
-                change, low, high = (100 * v for v in (each.gain.difference, *each.gain[2:]))
-                gain = f"{change:+.1f} [{low:+.0f}, {high:+.0f}]"
+                low, high = 100 * each.gain.low, 100 * each.gain.high
+                gain = f"{100 * each.gain.difference:+.1f} [{low:+.0f}, {high:+.0f}]"
             found = "shortcut" if each.found else ""
             rows.append([each.name, found, str(each.n_values), *numbers, gain])
         return rows, "<<>>>>>>>"
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
-        record = asdict(self) | {"headline": self.headline, "notes": self.notes}
-        for entry, each in zip(record["table"], self.table, strict=True):
-            entry["gain"] = None if each.gain is None else each.gain._asdict()
-        return markup.as_json(record)
+        found = {"headline": self.headline, "notes": self.notes}
+        return markup.as_json(vars(self) | found)
 
     def __str__(self) -> str:
         """The answer, the table and the notes."""

@@ -1,6 +1,6 @@
 """What a diagnosis found: the facts, a recommendation, and both in words."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
@@ -184,14 +184,9 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON; NaN becomes None."""
-        record = asdict(replace(self, comparison=None))
-        advice = self.recommendation
-        record |= {
-            "comparison": None if self.comparison is None else self.comparison.to_dict(),
-            "recommendation": {**asdict(advice), "summary": advice.summary},
-            "findings": list(self.findings),
-        }
-        return markup.as_json(record)
+        advice = vars(self.recommendation) | {"summary": self.recommendation.summary}
+        found = {"recommendation": advice, "findings": self.findings}
+        return markup.as_json(vars(self) | found)
 
     def __repr__(self) -> str:
         return f"<{self._title}: {self.recommendation.prediction}>"

@@ -116,19 +116,11 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
         names = ("verdict", "answer", "headline", "sentences", "scored_on", "best")
-        record = {name: getattr(self, name) for name in names} | {
-            "models": {
-                name: {
-                    "settings": model.settings,
-                    "cross_validated": model.cross_validated,
-                    "report": model.report.to_dict(),
-                }
-                for name, model in self.models.items()
-            },
-            "change": self.change.to_dict(),
-            "from_plain": {name: found.to_dict() for name, found in self.from_plain.items()},
-        }
-        return markup.as_json(record)
+        kept = ("settings", "cross_validated", "report")
+        models = {k: {name: getattr(m, name) for name in kept} for k, m in self.models.items()}
+        said = {name: getattr(self, name) for name in names}
+        changes = {"change": self.change, "from_plain": self.from_plain}
+        return markup.as_json(said | {"models": models} | changes)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -176,7 +168,7 @@ def _score(value: float, found: PairedReport) -> str:
 
 def _shown(change: Any, found: PairedReport) -> tuple[str, str, str]:
     """Scores before and after, and their difference with its interval, in points for accuracies."""
-    changes, unit = (change.difference, *change[2:]), ""
+    changes, unit = (change.difference, change.low, change.high), ""
     if found.metric == "accuracy":
         (value, low, high), unit = (f"{100 * v:+.1f}" for v in changes), " points"
     else:

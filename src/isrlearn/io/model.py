@@ -5,7 +5,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,8 +73,7 @@ class ModelFile:
             parameters["head"] = f"given, {np.shape(parameters['head'][0])}"
         record = {"estimator": type(estimator).__name__, "parameters": parameters}
         if hasattr(estimator, "eraser_"):
-            moments, test = estimator.moments_, estimator.rank_test_
-            unlabelled = moments.unlabelled
+            moments, unlabelled = estimator.moments_, estimator.moments_.unlabelled
             record |= {
                 "n_features": estimator.n_features_in_,
                 "n_spurious": estimator.n_spurious_,
@@ -83,10 +82,9 @@ class ModelFile:
                 "count": moments.count,
                 "count_without_environment": unlabelled and unlabelled.count[:, 0],
                 "spectrum": estimator.spectrum_,
-                "rank_test": test and vars(test),
+                "rank_test": estimator.rank_test_,
             }
-        preparer = self.preparer
-        columns = None if preparer is None else [asdict(column) for column in preparer.columns_]
+        columns = self.preparer and self.preparer.columns_
         return as_json(vars(self) | record | {"preparation": columns})
 
 

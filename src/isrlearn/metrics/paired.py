@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,8 @@ _METRICS: dict[str, tuple[Callable[[NDArray, NDArray], NDArray], Callable[[NDArr
 }
 
 
-class Change(NamedTuple):
+@dataclass(frozen=True)
+class Change:
     """A score of two models, and a confidence interval of its difference.
 
     Examples
@@ -32,10 +33,10 @@ class Change(NamedTuple):
     0.3
     """
 
-    before: float
-    after: float
-    low: float
-    high: float
+    before: float  #: Score of the first model.
+    after: float  #: Score of the second model.
+    low: float  #: Lower end of the interval.
+    high: float  #: Upper end.
 
     @property
     def difference(self) -> float:
@@ -88,7 +89,7 @@ class PairedReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and strings in nested dicts and lists, ready for JSON."""
-        return asdict(self) | {k: getattr(self, k)._asdict() for k in ("worst", "average")}
+        return asdict(self)
 
     def __str__(self) -> str:
         """The groups as a table, then the worst group and the average."""
