@@ -1,7 +1,5 @@
 """A run, from its plan to its tables and figures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The synthetic experiments and their methods: how data and estimators are made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The published subspaces with a head that is optimised as the baselines are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Accuracy when the environment of only a fraction of the rows is known."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

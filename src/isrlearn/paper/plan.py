@@ -1,7 +1,5 @@
 """The cells of a run, and the hyper-parameters that the validation error chooses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """Rivals of ISR that project the features: LEACE, SPLINCE and domain-adjusted regression."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

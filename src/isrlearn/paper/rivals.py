@@ -1,7 +1,5 @@
 """Rivals of ISR as scikit-learn estimators: weights, subsamples, anchors, energies, means."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Cells run by one process or several and recorded one by one, and those of synthetic data."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import platform

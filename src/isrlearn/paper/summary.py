@@ -1,7 +1,5 @@
 """Records summarised over seeds, and the published results of the linear unit tests beside them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Tables and pages as text, and the files that hold them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """The number of environments that each algorithm needs, measured with population moments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

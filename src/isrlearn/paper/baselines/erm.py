@@ -1,7 +1,5 @@
 """Methods that minimise a mean or a maximum of risks: ERM, IB-ERM, reweighting and group DRO."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Methods that compare environments: IRMv1, IB-IRM, IGA, V-REx and ANDMask."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ made by `parameter`, are the parameters of the estimator; the task is `LinearCla
 `LinearRegressor`.
 """
 
-from __future__ import annotations
-
 import textwrap
 from abc import abstractmethod
 from dataclasses import dataclass, field, fields

@@ -8,8 +8,6 @@ Ahuja et al. (2021) on the same tests. GroupDRO and V-REx were not published the
 those of DomainBed.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The published linear unit tests as models to sample from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of public data sets: found on this machine, or downloaded and checked."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import http.client

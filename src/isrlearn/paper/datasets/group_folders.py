@@ -1,7 +1,5 @@
 """Waterbirds, CelebA and MultiNLI as published, in folders that the user downloads."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Mapping, Sequence

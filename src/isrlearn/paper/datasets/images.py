@@ -1,7 +1,5 @@
 """Coloured digits, rotated garments in shades from red to blue, and garments on photographs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Law School: grades of students, skewed by gender."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

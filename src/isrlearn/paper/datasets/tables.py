@@ -1,7 +1,5 @@
 """Real tables with environments: people, sentences, tissue samples, movements."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The linear unit tests by descriptive and published names, and those of the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

@@ -4,8 +4,6 @@ With the option ``features``, heads are fitted on a file of features. With ``dat
 trained on the folder that a user downloaded or, for CLIP, an encoder is applied to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Features of trained networks, and files that keep them so that each network is trained once."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

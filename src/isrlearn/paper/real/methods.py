@@ -1,7 +1,5 @@
 """What is done with features: the head they came with, ISR, and its competitors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Networks to train, small or pretrained, and pretrained encoders that are not trained further."""
 
-from __future__ import annotations
-
 import sys
 from collections import OrderedDict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Runs of the experiments on real data: plan, cells, result and files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

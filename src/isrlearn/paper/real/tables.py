@@ -4,8 +4,6 @@
 Law School as printed: percentages for accuracies, mean and standard deviation over seeds.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping

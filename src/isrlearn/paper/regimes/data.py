@@ -1,7 +1,5 @@
 """Data sets and regimes: groups missing, tiny, partly labelled, unseen, or turned round."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial

@@ -1,7 +1,5 @@
 """The page of the regimes: a table per regime, counts, and a figure of where each method wins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path

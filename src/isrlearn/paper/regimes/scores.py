@@ -1,7 +1,5 @@
 """Every method in every regime: settings by one rule, scores in one file."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """What the trainers minimise, by name; on a linear model, those of `isrlearn.paper.baselines`."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields

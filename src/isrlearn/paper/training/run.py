@@ -1,7 +1,5 @@
 """The state of a training run: settings, epochs done, checkpoints and random numbers."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Iterator

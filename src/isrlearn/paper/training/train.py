@@ -1,7 +1,5 @@
 """One training loop for all objectives; an interrupted run resumes from its checkpoint."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable
