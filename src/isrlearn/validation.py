@@ -206,7 +206,7 @@ def check_rows(
     if target == "classes":
         check_classification_targets(y)
     if not part and environments is not None and len(cells.environments) < 2:
-        known = "" if not len(cells.environments) else f", {_show(cells.environments[0])}"
+        known = "" if not len(cells.environments) else f", {cells.environments.tolist()[0]!r}"
         raise ValueError(
             f"the rows have {len(cells.environments)} known environment(s){known}; ISR compares "
             "environments and needs at least two"
@@ -330,8 +330,8 @@ def check_cells(moments: Moments, *, second_order: bool = False) -> None:
         return
     k = int(enough.sum(axis=1).argmax())
     rows = ", ".join(
-        f"{n:g} in {_show(e)}"
-        for n, e in zip(moments.count[k], moments.environments[:5], strict=False)
+        f"{n:g} in {e!r}"
+        for n, e in zip(moments.count[k], moments.environments[:5].tolist(), strict=False)
     )
     least_rows = "two rows or more in each of" if least > 1 else "rows in"
     # A class that was seen in one environment is still in one after environments were merged.
@@ -339,11 +339,6 @@ def check_cells(moments: Moments, *, second_order: bool = False) -> None:
     merge = least > 1 and (several & (moments.count.sum(axis=1) >= 4)).any()
     raise IncompleteDataError(
         f"no class has {least_rows} two environments, so nothing can be compared: class "
-        f"{_show(moments.classes[k])} has {rows}. Add rows of one class from another environment"
-        f"{', or merge environments of few rows' * bool(merge)}."
+        f"{moments.classes.tolist()[k]!r} has {rows}. Add rows of one class from another "
+        f"environment{', or merge environments of few rows' * bool(merge)}."
     )
-
-
-def _show(name: object) -> str:
-    """A label as the user wrote it, without NumPy's type around it."""
-    return repr(name.item() if isinstance(name, np.generic) else name)
