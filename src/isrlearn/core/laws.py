@@ -35,7 +35,7 @@ class Shifts:
     """
 
     means: NDArray[np.float64]  #: (a, p): one row per cell; none where means are not compared.
-    covariances: NDArray[np.float64]  #: (b, p, p): one symmetric matrix per contrast of cells.
+    covariances: NDArray[np.float64]  #: (b, p, p): one symmetric matrix per cell.
 
     def stacked(self) -> NDArray[np.float64]:
         """All the shifts as rows (m, p); their Gram matrix is the scatter of the shifts."""
@@ -90,30 +90,15 @@ def mean_shifts(moments: Moments) -> Shifts:
 
 
 def covariance_shifts(moments: Moments, classes: NDArray | None = None) -> Shifts:
-    """Shifts of the cell covariances of a class, weighted by their precision.
-
-    Each environment is compared with the mean of those before it: independent contrasts with the
-    same sum of squares as the deviations from the mean of all, and one matrix fewer per class.
-    """
-    scatter, d = moments.scatter, moments.n_features
-    if scatter is None or moments.pooled:
+    """Shifts of the cell covariances from that of their class, weighted by their precision."""
+    if moments.scatter is None or moments.pooled:
         raise ValueError(f"covariances are compared, and {NO_CELL_SCATTERS}")
-    picked = range(len(scatter)) if classes is None else classes
-    compared = [(k, np.flatnonzero(moments.cell_dof[k])) for k in picked]
-    # A class seen once has nothing to compare; that there is no shift is a shift of zero.
-    found = np.zeros((max(1, sum(max(0, len(cells) - 1) for _, cells in compared)), d, d))
-    rest = iter(found)
-    for k, cells in compared:
-        total, seen = np.zeros((d, d)), 0.0
-        for e in cells:
-            dof = moments.cell_dof[k, e]
-            if seen:
-                weight = np.sqrt(seen * dof / (seen + dof) / 2)
-                contrast = np.multiply(scatter[k, e], weight / dof, out=next(rest))
-                contrast -= (weight / seen) * total
-            total = total + scatter[k, e] if seen else scatter[k, e]
-            seen += dof
-    return Shifts(np.zeros((0, d)), found)
+    d, picked = moments.n_features, slice(None) if classes is None else classes
+    found = moments.covariance[picked]
+    for cells, dof in zip(found, moments.cell_dof[picked], strict=True):
+        cells -= np.tensordot(dof / np.maximum(dof.sum(), 1e-300), cells, 1)
+        cells *= np.sqrt(dof / 2)[:, None, None]
+    return Shifts(np.zeros((0, d)), found.reshape(-1, d, d))
 
 
 def joint_shifts(moments: Moments) -> Shifts:
