@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,25 +146,6 @@ def test_a_weight_is_a_repetition(K):
     np.testing.assert_allclose(weighted.intercept, repeated.intercept, rtol=1e-7, atol=1e-8)
 
 
-def test_warm_starts_save_passes():
-    Z, codes = features_and_codes(800, 60, 2, condition=100.0)
-    start = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1.0)
-    cold = fit_logistic(Z, codes, n_classes=2, penalty=1 / 0.9)
-    warm = fit_logistic(Z, codes, n_classes=2, penalty=1 / 0.9, start=start)
-    assert warm.n_passes < cold.n_passes
-    assert relative(warm.coef, cold.coef) < 1e-7
-    assert fit_logistic(Z, codes, n_classes=2, penalty=1 / 1.0, start=start).n_passes <= 2
-
-
-def test_comes_back_from_a_start_far_out():
-    Z, codes = features_and_codes(60, 3, 2)
-    best = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1e3)
-    far = replace(best, coef=100 * best.coef, intercept=100 * best.intercept)
-    again = fit_logistic(Z, codes, n_classes=2, penalty=1 / 1e3, start=far)
-    assert again.converged
-    np.testing.assert_allclose(again.coef, best.coef, rtol=1e-5)
-
-
 @pytest.mark.parametrize("condition", [1.0, 1e4])
 def test_the_preconditioner_is_what_saves_passes(monkeypatch, condition):
     monkeypatch.setattr("isrlearn.engine.logistic._MOST_PASSES", 200)
@@ -282,13 +262,10 @@ def test_stops_where_rounding_leaves_nothing_to_gain(K):
         ({"codes": [0, 0, 0, 0], "n_classes": 1}, "codes must lie in 0, …, 1 for 1 classes"),
         ({"penalty": -2.0}, r"penalty must not be negative; got -2\.0"),
         ({"weight": [1.0]}, r"weight has shape \(1,\), but X has 4 rows"),
-        ({"start": "three classes"}, r"start.coef has shape \(3, 2\); it must be \(1, 2"),
     ],
 )
 def test_errors_name_the_value(change, message):
     Z = np.arange(8.0).reshape(4, 2)
-    if "start" in change:
-        change = {"start": fit_logistic(Z, [0, 1, 2, 1], n_classes=3)}
     with pytest.raises(ValueError, match=message):
         fit_logistic(Z, **{"codes": [0, 1, 0, 1], "n_classes": 2} | change)
 
@@ -317,15 +294,13 @@ def test_a_head_seen_from_the_rows_is_the_head_on_its_coordinates(K, n, d, reduc
         coordinates = Coordinates(eraser, linear)
     options = {"n_classes": K, "coordinates": coordinates, "weight": weight}
     options["scatter"] = moments.total[2]
-    start = None
     for C in (0.5, 0.4):
-        fit = fit_logistic(X, codes, penalty=1 / C, start=start, **options)
+        fit = fit_logistic(X, codes, penalty=1 / C, **options)
         assert fit.converged
         expected = reference(coordinates(X), codes, C, weight)
         scores = expected.decision_function(coordinates(X)).reshape(n, -1)
         coef, intercept = coordinates.fold(fit.coef, fit.intercept[:, 0])
         np.testing.assert_allclose(X @ coef.T + intercept, scores, atol=1e-6)
-        start = fit
 
 
 @pytest.mark.parametrize("K", [2, 3])

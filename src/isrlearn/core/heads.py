@@ -78,26 +78,15 @@ def ridge_head(
     alpha : float, default=1.0
         Penalty on the squared coefficients in the head's coordinates, as in scikit-learn's Ridge.
     """
-    return ridge_path(moments, coordinates)(alpha)
-
-
-def ridge_path(
-    moments: Moments, coordinates: Coordinates
-) -> Callable[[float], tuple[NDArray, float]]:
-    """`ridge_head` as a function of the penalty alone: one decomposition serves all penalties."""
     d, factor = moments.n_features - 1, coordinates.matrix
     mean, scatter = moments.total[1], moments.total_scatter()
     spectrum, vectors = linalg.eigh(factor.T @ scatter[:d, :d] @ factor)
     target = vectors.T @ (factor.T @ scatter[:d, d])
-
-    def head(alpha: float) -> tuple[NDArray, float]:
-        values = spectrum + alpha
-        # The least-norm solution where the system is singular.
-        real = values > values[-1] * np.finfo(float).eps * len(values)
-        coef = factor @ (vectors[:, real] @ (target[real] / values[real]))
-        return coef, float(mean[d] - coef @ mean[:d])
-
-    return head
+    values = spectrum + alpha
+    # The least-norm solution where the system is singular.
+    real = values > values[-1] * np.finfo(float).eps * len(values)
+    coef = factor @ (vectors[:, real] @ (target[real] / values[real]))
+    return coef, float(mean[d] - coef @ mean[:d])
 
 
 def row_scatter(rows: NDArray) -> NDArray | Sketch:

@@ -139,7 +139,7 @@ class DaskSample(Sample):
             return SimpleNamespace(loss_and_gradient=summed)
 
         tol = 1e-6 if self.X.dtype == np.float32 else 1e-9
-        p, how = coordinates.linear.shape[-1], (problem.penalty, scatter, problem.start, tol)
+        p, how = coordinates.linear.shape[-1], (problem.penalty, scatter, tol)
         fit = minimise(loss(problem.weights, within), p, count, *how)
         if within is None:
             return fit, fit.intercept[:, 0]

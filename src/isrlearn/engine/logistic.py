@@ -138,7 +138,6 @@ def fit_logistic(
     coordinates: Coordinates | None = None,
     weight: ArrayLike | None = None,
     scatter: NDArray | None = None,
-    start: LogisticFit | None = None,
     tol: float | None = None,
     groups: NDArray | None = None,
     compared: NDArray | None = None,
@@ -169,8 +168,6 @@ def fit_logistic(
     scatter : ndarray of shape (d, d), optional
         Scatter of the features, where it is known; without it, rows that are too many to be kept
         in the coordinates take more passes.
-    start : LogisticFit, optional
-        Where to begin, for example a fit with another penalty.
     tol : float, optional
         Length of the last step, in unit curvature; default: 1e-6 for float32 rows, else 1e-10.
     groups, compared
@@ -209,7 +206,7 @@ def fit_logistic(
     large = n * p * 8 > (4 * _COPY_BYTES if scatter is None else _COPY_BYTES)
     if large or (whitened and 2 * p > X.shape[1]):
         loss = LogisticLoss(X, codes, w, coordinates, groups, compared)
-        return minimise(loss, p, count, penalty, known, start, tol)
+        return minimise(loss, p, count, penalty, known, tol)
     Z = np.empty((n, p))
     for rows, block in _blocks(X, p, coordinates):
         Z[rows] = block
@@ -220,13 +217,10 @@ def fit_logistic(
     if n < p:
         span, triangle = linalg.qr(Z.T, mode="economic")  # (p, n), orthonormal
         Z = triangle.T
-    if start is not None:
-        coef = start.coef if span is None else start.coef @ span
-        start = replace(start, coef=coef, intercept=start.intercept + (start.coef @ mean)[:, None])
     if not whitened and known is None:
         known = row_scatter(Z if w is None else Z * np.sqrt(w)[:, None])
     loss = LogisticLoss(Z, codes, w, None, groups, compared)
-    fit = minimise(loss, Z.shape[1], count, penalty, known, start, tol)
+    fit = minimise(loss, Z.shape[1], count, penalty, known, tol)
     coef = fit.coef if span is None else fit.coef @ span.T
     return replace(fit, coef=coef, intercept=fit.intercept - (coef @ mean)[:, None])
 
@@ -237,7 +231,6 @@ def minimise(
     count: NDArray,
     penalty: float,
     scatter: NDArray | Sketch | None,
-    start: LogisticFit | None = None,
     tol: float = 1e-9,
 ) -> LogisticFit:
     """Minimiser of a summed loss of rows in p coordinates, with an isotropic penalty.
@@ -252,7 +245,7 @@ def minimise(
     penalty : float
     scatter : ndarray of shape (p, p), Sketch or None
         Of the rows; None if every coordinate has unit variance. An approximation costs passes.
-    start, tol
+    tol : float, default=1e-9
         As in `fit_logistic`.
     """
     count = count.reshape(len(count), -1)
@@ -261,10 +254,6 @@ def minimise(
     ridge = np.append(np.full(p, penalty), np.zeros(len(size)))  # none on intercepts
     prior, W = np.log(np.maximum(count / size, 1e-12)), np.zeros((m, p + len(size)))
     W[:, p:] = prior[1:] - prior[:1] if m == 1 else prior - prior.mean(axis=0)
-    if start is not None:
-        if start.coef.shape != (m, p):
-            raise ValueError(f"start.coef has shape {start.coef.shape}; it must be {(m, p)}")
-        W = np.column_stack([start.coef, start.intercept])
     # Curvature of rows which all have the class frequencies as probabilities, the same per class.
     along = (1.0 - share @ share) / max(2, len(share) - 1)
     scale = np.sqrt(total / (along * total + penalty))

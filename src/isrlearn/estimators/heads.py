@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 
-from isrlearn.core.heads import lda_head, ridge_path
+from isrlearn.core.heads import lda_head, ridge_head
 from isrlearn.core.labels import MISSING, Cells
 from isrlearn.core.laws import RowSample
 from isrlearn.core.moments import Moments
@@ -179,7 +179,6 @@ class Sample:
             penalty=problem.penalty,
             coordinates=problem.coordinates,
             scatter=problem.moments.total[2],
-            start=problem.start,
             tol=problem.tol,
             **own,
         )
@@ -309,8 +308,6 @@ class Problem:
     penalty : float
     weights : (ndarray of shape (K, E), ndarray of shape (K,)) or None
         Weight of a row of each cell, and of a row of each class whose environment is unknown.
-    start : object
-        What the same head returned for another penalty, if it was fitted before.
     tol : float, optional
         How precise an iterative head must be; its own default if not given.
     within : Within, optional
@@ -322,7 +319,6 @@ class Problem:
     coordinates: Coordinates
     penalty: float
     weights: Weights = None
-    start: Any = None
     tol: float | None = None
     within: Within | None = None
 
@@ -338,8 +334,7 @@ class Head:
     Parameters
     ----------
     fit : callable
-        ``fit(problem)`` returns coefficients and intercepts on the problem's features, and a start
-        for other penalties (or None).
+        ``fit(problem)`` returns coefficients and intercepts on the problem's features.
     needs_rows : bool
         Whether moments are not enough.
     task : {"classification", "regression"}
@@ -351,14 +346,14 @@ class Head:
         Its weights of rows where they are "auto".
     """
 
-    fit: Callable[[Problem], tuple[NDArray, NDArray, Any]]
+    fit: Callable[[Problem], tuple[NDArray, NDArray]]
     needs_rows: bool
     task: str = "classification"
     penalty: tuple[float, float] = (1.0, 1.0)
     weights: str | None = "group"
 
 
-def _logistic(problem: Problem) -> tuple[NDArray, NDArray, Any]:
+def _logistic(problem: Problem) -> tuple[NDArray, NDArray]:
     p = problem
     fit, intercept = p.sample.logistic(p)
     if not fit.converged:
@@ -369,20 +364,18 @@ def _logistic(problem: Problem) -> tuple[NDArray, NDArray, Any]:
             ConvergenceWarning,
             stacklevel=7,
         )
-    return *p.coordinates.fold(fit.coef, intercept), fit
+    return p.coordinates.fold(fit.coef, intercept)
 
 
-def _lda(problem: Problem) -> tuple[NDArray, NDArray, None]:
+def _lda(problem: Problem) -> tuple[NDArray, NDArray]:
     moments = problem.weighted_moments()
-    return *lda_head(moments, problem.coordinates, penalty=problem.penalty), None
+    return lda_head(moments, problem.coordinates, penalty=problem.penalty)
 
 
-def _ridge(problem: Problem) -> tuple[NDArray, NDArray, Any]:
-    path = problem.start
-    if path is None:
-        path = ridge_path(problem.weighted_moments(), problem.coordinates)
-    coef, intercept = path(problem.penalty)
-    return coef, np.array([intercept]), path
+def _ridge(problem: Problem) -> tuple[NDArray, NDArray]:
+    moments = problem.weighted_moments()
+    coef, intercept = ridge_head(moments, problem.coordinates, alpha=problem.penalty)
+    return coef, np.array([intercept])
 
 
 #: Every head, by its name in the estimators and on the command line.

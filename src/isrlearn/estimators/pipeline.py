@@ -165,7 +165,6 @@ class Fitter:
         self._subspaces: dict[Hashable, Subspace] = {}
         self._directions: dict[Hashable, NDArray] = {}
         self._heads: dict[Hashable, tuple[NDArray, NDArray]] = {}
-        self._starts: dict[Hashable, Any] = {}
         self._parts: list[tuple[Any, Moments]] = []
         n, d, n_cells = sample.size
         first = settings[0]
@@ -389,8 +388,8 @@ class Fitter:
             )
             return coef, intercept
         removed = None if idle else (s.method, s.compare, rank, s.scale)
-        shared = (removed, s.head if isinstance(s.head, str) else id(s.head), repr(s.weights))
-        key = (*shared, s.penalty)
+        name = s.head if isinstance(s.head, str) else id(s.head)
+        key = (removed, name, repr(s.weights), s.penalty)
         if key in self._heads:
             return self._heads[key]
         head, pooled = s.head, s.variant == "pooled"
@@ -414,13 +413,11 @@ class Fitter:
         elif s.weights is not None:
             weights = cell_weights(self.moments, s.weights)
         heads: list[Any] = []
-        for i, (sample, moments) in enumerate(samples):
-            start = self._starts.get((*shared, i))
+        for sample, moments in samples:
             tol = _ROUGH if self.clip or len(samples) > 1 else None
-            problem = Problem(sample, moments, coordinates, s.penalty, weights, start, tol, within)
+            problem = Problem(sample, moments, coordinates, s.penalty, weights, tol, within)
             if isinstance(head, str):
-                *found, self._starts[(*shared, i)] = HEADS[head].fit(problem)
-                heads.append(found)
+                heads.append(HEADS[head].fit(problem))
             else:
                 heads.append(fit_estimator(head, problem, clean=pooled))
         coef, intercept = (np.mean(part, axis=0) for part in zip(*heads, strict=True))
