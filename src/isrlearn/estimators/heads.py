@@ -53,23 +53,12 @@ Weights = tuple[NDArray, NDArray] | None
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Checked rows, and what the pipeline reads from them.
+    """Checked rows, and what the pipeline reads from them."""
 
-    Parameters
-    ----------
-    X : array or Rows of shape (n, d)
-    cells : Cells
-        Class and environment of each row.
-    target : ndarray of shape (n,), optional
-        Of a regression.
-    weight : ndarray of shape (n,), optional
-        Frequency weights of the rows.
-    """
-
-    X: Any
-    cells: Cells
-    target: NDArray | None = None
-    weight: NDArray | None = None
+    X: Any  #: Features (n, d): an array or `Rows`.
+    cells: Cells  #: Class and environment of each row.
+    target: NDArray | None = None  #: Of a regression (n,).
+    weight: NDArray | None = None  #: Frequency weights of the rows (n,).
     has_rows = True
 
     @property
@@ -224,21 +213,14 @@ class Within:
 
     Coefficients then cannot use what distinguishes environments. Rows of an environment with one
     class have nothing to be compared with.
-
-    Parameters
-    ----------
-    group : ndarray of int of shape (E + 1,)
-        Position of each environment (last: unknown) among those with two classes or more; -1 for
-        others.
-    compared : ndarray of bool of shape (K, G)
-        Which classes were seen in each of these G environments.
-    e : ndarray of int of shape (n,), optional
-        Environments of the rows, unknown ones drawn; default: those of the cells. A few unknown
-        ones are an environment of their own.
     """
 
+    #: Position of each environment (E + 1,), the last one unknown, among those with two classes or
+    #: more; -1 for others.
     group: NDArray[np.intp]
-    compared: NDArray[np.bool_]
+    compared: NDArray[np.bool_]  #: Which classes were seen in each of these G environments (K, G).
+    #: Environments of the rows (n,), unknown ones drawn; by default those of the cells. A few
+    #: unknown ones are an environment of their own.
     e: NDArray[np.intp] | None = None
 
     @classmethod
@@ -295,31 +277,16 @@ class MomentSample:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a head is fitted on.
+    """What a head is fitted on."""
 
-    Parameters
-    ----------
-    sample : Sample
-        The rows, if the head needs them.
-    moments : Moments
-        Of the same features; for a regression with the target as last column.
-    coordinates : Coordinates
-        In which the penalty applies.
-    penalty : float
-    weights : (ndarray of shape (K, E), ndarray of shape (K,)) or None
-        Weight of a row of each cell, and of a row of each class whose environment is unknown.
-    tol : float, optional
-        How precise an iterative head must be; its own default if not given.
-    within : Within, optional
-        Classes are compared inside environments, and the intercept weights them alike.
-    """
-
-    sample: Any
-    moments: Moments
-    coordinates: Coordinates
-    penalty: float
+    sample: Any  #: The `Sample`, if the head needs rows.
+    moments: Moments  #: Of the same features; for a regression with the target as last column.
+    coordinates: Coordinates  #: In which the penalty applies.
+    penalty: float  #: L2 penalty.
+    #: Weight of a row of each cell (K, E), and of each class whose environment is unknown (K,).
     weights: Weights = None
-    tol: float | None = None
+    tol: float | None = None  #: How precise an iterative head must be; None for its own default.
+    #: Classes are compared inside environments, and the intercept weights them alike.
     within: Within | None = None
 
     def weighted_moments(self) -> Moments:
@@ -329,28 +296,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Head:
-    """Everything the package knows about a head.
+    """Everything the package knows about a head."""
 
-    Parameters
-    ----------
-    fit : callable
-        ``fit(problem)`` returns coefficients and intercepts on the problem's features.
-    needs_rows : bool
-        Whether moments are not enough.
-    task : {"classification", "regression"}
-    penalty : (float, float)
-        Its L2 penalty, on whitened features, where it is "auto": with two classes, and with more. A
-        strong one leaves the direction between two classes as it is, but of several classes those
-        that lie between others are hardly predicted any more.
-    weights : str or None
-        Its weights of rows where they are "auto".
-    """
-
+    #: ``fit(problem)`` returns coefficients and intercepts on the problem's features.
     fit: Callable[[Problem], tuple[NDArray, NDArray]]
-    needs_rows: bool
-    task: str = "classification"
+    needs_rows: bool  #: Whether moments are not enough.
+    task: str = "classification"  #: Or "regression".
+    #: Its L2 penalty, on whitened features, where it is "auto": with two classes, and with more. A
+    #: strong one leaves the direction between two classes as it is, but of several classes those
+    #: that lie between others are hardly predicted any more.
     penalty: tuple[float, float] = (1.0, 1.0)
-    weights: str | None = "group"
+    weights: str | None = "group"  #: Its weights of rows where they are "auto".
 
 
 def _logistic(problem: Problem) -> tuple[NDArray, NDArray]:
