@@ -465,7 +465,7 @@ def test_a_few_unknown_environments_are_one_more():
         sample = heads.Sample(X, Cells.of(k, some))
         within = heads.Within.among(sample)
         assert within.group.tolist() == expected
-        used = np.unique(within.of(sample.cells, None)["groups"])
+        used = np.unique(sample.loss_terms(None, within)["groups"])
         assert len(used) == (3 if n_unknown == 10 else 2)
 
 

@@ -115,7 +115,7 @@ class DaskSample(Sample):
     def logistic(self, problem: Problem) -> tuple[LogisticFit, NDArray]:
         """A logistic regression of the class in a head's coordinates, and its intercepts."""
         moments, coordinates, within = problem.moments, problem.coordinates, problem.within
-        own = _own(self, problem.weights, within)
+        own = self.loss_terms(problem.weights, within)
         K, G = len(self.cells.classes), 1 if within is None else within.compared.shape[1]
         code = self.cells.k * G + own.get("groups", 0)
         count = np.bincount(code, own["weight"], K * G).astype(float).reshape(K, G)
@@ -162,13 +162,6 @@ def _moments(sample: Sample, keep: str) -> Moments:
     return replace(sample, cells=sample.cells.rows(np.arange(len(sample.cells.k)))).moments(keep)
 
 
-def _own(sample: Sample, weights: Weights, within: Within | None) -> dict[str, Any]:
-    """Weights of the rows, and groups that are compared, for the logistic loss."""
-    if within is not None:
-        return within.of(sample.cells, sample.weight)
-    return {"weight": sample.weight if weights is None else sample.row_weights(weights)}
-
-
 def _loss(
     weights: Weights,
     within: Within | None,
@@ -178,7 +171,7 @@ def _loss(
     sample: Sample,
 ) -> NDArray:
     """Loss of the rows of a part and its derivatives, in one vector."""
-    own = _own(sample, weights, within)
+    own = sample.loss_terms(weights, within)
     loss = LogisticLoss(sample.X, sample.cells.k, coordinates=partial(np.add, -center), **own)
     value, by_coef, by_intercept = loss.loss_and_gradient(coef, intercept)
     return np.concatenate([[value], by_coef.ravel(), by_intercept.ravel()])

@@ -129,6 +129,17 @@ class Sample:
         weight = np.where(e == MISSING, weights[1][k], weights[0][k, e])
         return weight if self.weight is None else weight * self.weight
 
+    def loss_terms(self, weights: Weights, within: Within | None) -> dict[str, Any]:
+        """Weights of the rows, and groups that are compared, for the logistic loss."""
+        weight = self.weight if weights is None else self.row_weights(weights)
+        if within is None:
+            return {"weight": weight}
+        groups, seen = within.group[self.cells.e if within.e is None else within.e], within.compared
+        if groups.min(initial=0) < 0:
+            weight = (groups >= 0) * (1.0 if weight is None else weight)
+        compared = None if len(seen) == 2 or seen.all() else seen
+        return {"groups": np.maximum(groups, 0), "compared": compared, "weight": weight}
+
     def subsamples(self) -> list[Sample]:
         """Ten samples with equally many rows of every group, at least five where there are.
 
@@ -156,11 +167,7 @@ class Sample:
 
     def logistic(self, problem: Problem) -> tuple[LogisticFit, NDArray]:
         """A logistic regression of the class in a head's coordinates, and its intercepts."""
-        k, e, weight, within = self.cells.k, self.cells.e, self.weight, problem.within
-        if problem.weights is not None:
-            unknown, known = problem.weights[1][k], problem.weights[0][k, e]
-            weight = np.where(e == MISSING, unknown, known) * (1 if weight is None else weight)
-        own = {"weight": weight} if within is None else within.of(self.cells, weight)
+        k, weight = self.cells.k, self.weight
         fit = fit_logistic(
             self.X,
             k,
@@ -169,9 +176,9 @@ class Sample:
             coordinates=problem.coordinates,
             scatter=problem.moments.total[2],
             tol=problem.tol,
-            **own,
+            **self.loss_terms(problem.weights, problem.within),
         )
-        if within is None:
+        if problem.within is None:
             return fit, fit.intercept[:, 0]
         alike = 1 / np.bincount(k, weight)[k] * (1 if weight is None else weight)
         loss = LogisticLoss(self.X, k, alike, problem.coordinates)
@@ -240,14 +247,6 @@ class Within:
         if not (enough @ enough.T).all():
             return None
         return cls(np.where(used, np.cumsum(used) - 1, -1), seen[:, used], drawn)
-
-    def of(self, cells: Cells, weight: NDArray | None) -> dict[str, Any]:
-        """Groups of rows, the classes compared in each, and weights, for the logistic loss."""
-        groups = self.group[cells.e if self.e is None else self.e]
-        compared = None if len(self.compared) == 2 or self.compared.all() else self.compared
-        if groups.min(initial=0) < 0:
-            weight = (groups >= 0) * (1.0 if weight is None else weight)
-        return {"groups": np.maximum(groups, 0), "compared": compared, "weight": weight}
 
 
 @dataclass(frozen=True, eq=False)
