@@ -1,7 +1,5 @@
 """ISRClassifierCV and ISRRegressorCV: settings chosen by the worst group of held-out rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether a removal helps in environments that are held out, computed from moments."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What both searches share: every setting on every split, the choice, and its predictions."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How a search chooses: the settings to try, their scores and the best one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
