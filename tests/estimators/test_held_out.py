@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 from isrlearn import ISRClassifier, ISRClassifierCV, ISRRegressor, ISRRegressorCV
-from isrlearn.core import Moments, given_target, mean_rank, principal_angles, regression_subspace
+from isrlearn.core import (
+    Moments,
+    given_target,
+    mean_rank,
+    principal_angles,
+    principal_components,
+    regression_subspace,
+)
 from isrlearn.core.methods import METHODS
 from isrlearn.engine import cell_moments
 from isrlearn.estimators.held_out import beyond_doubt, held_out_accuracy, held_out_errors
@@ -343,3 +352,19 @@ def test_an_environment_that_alone_differs_can_be_left_out():
     clf = ISRClassifier("cov", head="lda").fit_moments(Moments.population(mean, covariance, 100.0))
     assert clf.n_spurious_ == 1
     assert np.flatnonzero(np.isnan(clf.held_out_["removal"])).tolist() == [4]
+
+
+def test_few_rows_are_checked_in_the_directions_that_are_compared():
+    X, y, e = people(9, 400, 0)
+    noise = np.random.default_rng(1).normal(size=(len(X), 60))
+    X = np.hstack([X, 0.1 * noise])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = ISRClassifier("multiclass", n_components=None).fit(X, y, e)
+    moments = cell_moments(X, y, e)
+    P = principal_components(moments, len(X) // 10)[0]
+    expected = held_out_accuracy(
+        moments.map(P), METHODS["multiclass"], clf.rank_test_.rank, penalty=1.0
+    )
+    for how, accuracy in expected.items():
+        np.testing.assert_allclose(clf.held_out_[how], accuracy, atol=1e-8)

@@ -264,6 +264,8 @@ class Fitter:
             return None
         if isinstance(penalty, tuple):
             penalty = penalty[len(moments.classes) > 2]
+        P = self._leading(s, moments)
+        moments = moments if P is None else moments.map(P)
         return held_out_accuracy(moments, method, rank, penalty=penalty, scale=s.scale)
 
     def _chosen(self, s: Settings) -> tuple[Settings, dict[str, NDArray] | None]:
