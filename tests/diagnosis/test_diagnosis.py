@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,6 +85,24 @@ class TestPrediction:
         assert not found.covariances.shifted
         assert found.recommendation.prediction != "helps"
         assert found.recommendation.parameters["n_spurious"] == 0
+
+    @pytest.mark.parametrize(
+        ("won", "prediction", "parameters"),
+        [
+            ({"scale": 0.5}, "helps", {"scale": 0.5}),
+            ({"scale": 1.0}, "no difference", {"n_spurious": 0}),
+            ({"n_spurious": 0}, "no difference", {"n_spurious": 0}),
+        ],
+        ids=str,
+    )
+    def test_only_a_removal_is_said_to_help(self, won, prediction, parameters):
+        X, y, e = missing_group(0, n=600)
+        found = diagnose(X, y, e, n_bootstrap=0, compare=False)
+        settings = {"n_spurious": "auto", "scale": 0.0} | won
+        models = {"plain": None, "ISR": SimpleNamespace(settings=settings)}
+        comparison = SimpleNamespace(answer="helps", name="ISR", best="plain", models=models)
+        advice = replace(found, comparison=comparison).recommendation
+        assert (advice.prediction, advice.parameters) == (prediction, parameters)
 
     @pytest.mark.filterwarnings("ignore:.*repeat another one")
     def test_the_target_of_a_regression_is_tested_by_clusters(self):

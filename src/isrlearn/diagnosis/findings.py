@@ -91,9 +91,12 @@ class Diagnosis:
         helps = answer == "helps"
         found = self.comparison.models[self.comparison.name if helps else self.comparison.best]
         settings = dict(found.settings)
-        if settings.pop("scale") == 1:
-            settings |= {"n_spurious": 0} | ({"compare": "auto"} if "compare" in settings else {})
         default = kind().get_params()
+        if settings["scale"] == 1 or settings["n_spurious"] == 0:
+            # Where the model that won removes nothing, it is not the removal that helps.
+            answer = "no difference" if helps and not self.has_gap else answer
+            unused = {name: default[name] for name in ("scale", "compare") if name in settings}
+            settings |= {"n_spurious": 0} | unused
         changed = {name: v for name, v in settings.items() if v != default[name]}
         return Recommendation(answer, kind.__name__, changed)
 
