@@ -29,7 +29,7 @@ class ISRClassifierCV(ClassifierMixin, Search):
     """ISRClassifier with the settings that do best in the worst group of held-out data.
 
     Every combination of the candidates is scored on the same splits; what the settings share on a
-    split is computed once, and each head starts from the one with the next stronger penalty.
+    split is computed once.
 
     Each of `method`, `n_spurious`, `scale`, `C`, `head` and `weights` is one value or a list of
     values to try. The other parameters are those of :class:`ISRClassifier` and are not varied.

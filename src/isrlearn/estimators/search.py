@@ -286,9 +286,8 @@ class Search(check.SparseInput, BaseEstimator):
         own = held_out.cells
         sums = np.empty((2, len(settings), own.count().size + len(own.classes) + 1))
         size = np.tile(rules.cell_sums(np.ones(len(own.k)), own), (2, 1))
-        # Strong penalties first: each head starts from the one before.
-        for i in sorted(range(len(settings)), key=lambda i: -np.max(settings[i].penalty)):
-            fitted = fitter.fit(settings[i])
+        for i, setting in enumerate(settings):
+            fitted = fitter.fit(setting)
             outputs = held_out.X @ fitted.coef.T + fitted.intercept
             values = self._values(outputs, held_out, train.cells.classes)
             sums[:, i] = rules.cell_sums(values, own)
