@@ -1023,6 +1023,17 @@ def test_few_rows_are_compared_among_their_principal_components(d):
     np.testing.assert_allclose(streamed.coef_, estimators[0].coef_, atol=1e-5)
 
 
+def test_many_rows_are_compared_in_all_directions():
+    # Ten rows per feature or more: also the direction with the least variance is compared.
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(2, size=(2, 6000))
+    X = rng.normal(size=(6000, 250)) * np.append(np.full(249, 10.0), 0.1)
+    X[:, -1] += 0.3 * e
+    clf = ISRClassifier().fit(X, y, environments=e)
+    assert clf.n_spurious_ == 1
+    assert abs(clf.spurious_basis_[-1, 0]) > 0.9 or abs(clf.eraser_.dual[-1, 0]) > 0.9
+
+
 def test_few_rows_do_not_add_the_shift_to_the_head():
     worst = []
     for seed in range(4):

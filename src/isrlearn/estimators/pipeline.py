@@ -342,10 +342,11 @@ class Fitter:
         fitted on the same rows has learnt with the opposite sign: removing both would add the
         shift to the head.
         """
-        p = max(min(_MOST, int(moments.total[0]) // _ROWS_PER_DIRECTION), _FEWEST_DIRECTIONS)
+        most = int(moments.total[0]) // _ROWS_PER_DIRECTION
+        p = max(min(_MOST, most), _FEWEST_DIRECTIONS)
         p = max(p, int(s.n_spurious)) if isinstance(s.n_spurious, Integral) else p
         known = moments.scatter is not None
-        enough = p >= moments.n_features or moments.ddof == 0 or s.n_spurious == 0
+        enough = max(p, most) >= moments.n_features or moments.ddof == 0 or s.n_spurious == 0
         other = s.variant != "pooled" or METHODS[s.method].second_order
         if enough or other or not (known or self.sample.has_rows):
             return None
