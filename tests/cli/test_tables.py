@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
+import re
 
 import numpy as np
 import pytest
@@ -341,3 +343,22 @@ def test_booleans_of_parquet_are_the_categories_of_the_same_table_in_text(isr, t
         score.add(json.loads(out)["model"]["average"])
     assert len(score) == 1
     assert min(score) > 0.85
+
+
+def test_the_code_of_a_report_reads_the_columns_that_were_used(isr, tmp_path):
+    rng = np.random.default_rng(0)
+    y, e = rng.integers(0, 2, (2, 200))
+    table, page = tmp_path / "t.csv", tmp_path / "t.html"
+    with open(table, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "b", "gap", "note", "y", "e"])
+        for i, (k, j) in enumerate(zip(y, e, strict=True)):
+            gap = "" if i % 3 else "1.5"
+            writer.writerow([rng.normal(k), rng.normal(j), gap, f"text {i}", k, j])
+    given = ["--label", "y", "--environment", "e", "--exclude", "gap", "--no-search"]
+    isr("fit", table, *given, "--out", tmp_path / "m.isr", "--report", page)
+    code = re.search(r'aria-label="Python">(.*?)</pre>', page.read_text(), re.DOTALL)[1]
+    found = {}
+    exec(html.unescape(code), found)
+    assert found["train"].X.shape == (200, 2)
+    assert found["model"].coef_.shape == (1, 2)

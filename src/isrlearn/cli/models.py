@@ -23,6 +23,8 @@ _FLOATS = click.Choice(["float32", "float64"])
 _TRAIN = "Training table, to compare with plain and balanced models."
 #: Relative difference of means that rounding may cause.
 _ROUNDING = 1e-5
+#: Most features that the code of a report names.
+_MOST_NAMED = 200
 
 
 @click.command(cls=Command)
@@ -236,6 +238,10 @@ def report_on(
 
     from isrlearn.report import make_report
 
+    prepared = tables.prepared_columns(model)
+    # The code of the page names the columns that were used, unless they are very many.
+    some = model.preparer is None and any(use == "left out" for _, use, _ in prepared)
+    used = model.feature_names if some and len(model.feature_names or ()) <= _MOST_NAMED else None
     sources = {
         "command": shlex.join(["isr", *click.get_current_context().obj["arguments"]]),
         "train": train and str(train.path),
@@ -244,7 +250,8 @@ def report_on(
         **tables.stored(model, "columns"),
         "threshold": tables.stored(model, "search").get("threshold"),
         "filled": model.metadata.get("environments_filled"),
-        "prepared": tables.prepared_columns(model),
+        "prepared": prepared,
+        "features": used and list(used),
         "prepare": model.preparer and repr(clone(model.preparer)),
         **{role: str(name) for role, name in columns.items() if name},
     }

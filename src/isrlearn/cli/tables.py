@@ -292,7 +292,11 @@ def prepared_columns(model: ModelFile) -> list[tuple[str, ...]]:
     if model.preparer is not None:
         return [*model.preparer.describe()]
     rows = model.metadata.get("prepared")
-    rows = [tuple(row) for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
+    rows = (
+        [tuple(row) for row in rows if isinstance(row, list | tuple)]
+        if isinstance(rows, list)
+        else []
+    )
     return rows if all([*map(type, row)] == [str] * 3 for row in rows) else []
 
 

@@ -152,7 +152,8 @@ def model_table(found: Evidence) -> dict[str, Any] | None:
     settings = []
     for model in models:
         names = ["C" if metric == "accuracy" else "alpha", "weights"]
-        names += ["method", "n_spurious"] if model.settings.get("scale") != 1 else []
+        scale = model.settings.get("scale")
+        names += ["method", "n_spurious", *(["scale"] if scale else [])] if scale != 1 else []
         known = ((name, model.settings[name]) for name in names if name in model.settings)
         settings.append(", ".join(f"{name}={name_of(value, 30)}" for name, value in known))
     return {"names": list(found.comparison.models), "rows": rows, "settings": settings}
