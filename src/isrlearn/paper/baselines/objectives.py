@@ -49,11 +49,11 @@ def _cross_entropy(z: NDArray, target: NDArray) -> NDArray:
 
 
 def _cross_entropy_gradient(z: NDArray, target: NDArray) -> NDArray:
-    p = z.reshape(len(z), -1, target.shape[1])
-    p = np.exp(p - p.max(axis=2, keepdims=True))
-    p /= p.sum(axis=2, keepdims=True)
-    p -= target[:, None]
-    return p.reshape(z.shape)
+    p = z.T.reshape(-1, target.shape[1], len(z))
+    p = np.exp(p - p.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    p -= target.T
+    return p.reshape(-1, len(z)).T
 
 
 def _cross_entropy_hessian(gradient: NDArray, target: NDArray, v: NDArray) -> NDArray:
@@ -93,7 +93,8 @@ class Point:
 
     def __init__(self, of: Risk, W: NDArray) -> None:
         self.of = of
-        self.z = of.X @ W
+        # Column-major: sums over few classes are slow in numpy unless samples are contiguous.
+        self.z = np.matmul(of.X, W, order="F")
         self.ones = of.X[:, -1:]  # not all one if the rows stand for samples; `environment_risks`
         self.gradient = of.loss.gradient(self.z, of.target)  # output gradient of the risk
 
