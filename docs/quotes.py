@@ -266,6 +266,13 @@ def refit_shares(folder: str, score: str) -> Numbers:
     return [100 * alone / both for alone, both in pairs]
 
 
+def kept_half(folder: str, method: str) -> Numbers:
+    """Networks for which half of the spurious part is kept, and all of them."""
+    rows = [row for row in read(f"{folder}/results.csv") if row["method"] == method]
+    chosen = {(row["optimizer"], row["seed"]): "scale=0.5" in row["chosen"] for row in rows}
+    return [sum(chosen.values()), len(chosen)]
+
+
 def cnn(last_layer: str) -> Numbers:
     """The worst group's accuracy of a CNN with a last layer, seed by seed."""
     return values("torch-digits/results.csv", "worst", model=last_layer)

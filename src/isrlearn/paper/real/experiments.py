@@ -166,7 +166,7 @@ MC_CMNIST = Experiment(
         weights=("group",),
         n_spurious=(9, 20, 40),
         scale=(0.0,),
-        penalties=(0.001, 0.01, 0.1, 1.0),
+        penalties=(1e-7, 1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 1.0),
         n_components=100,
     ),
     options={"n_samples": 45_000, "network": "small", "epochs": 6, "lr": 2e-3, "batch_size": 128}
