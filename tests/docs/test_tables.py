@@ -123,7 +123,7 @@ def versions(name):
 
 def synthetic(name, nudge):
     """Tables of a summary whose numbers, of which six digits are kept, are a little larger."""
-    kinds = {"str": str, "int": int, "float": lambda text: nudge * float(text or "nan")}
+    kinds = {str: str, int: int, float: lambda text: nudge * float(text or "nan")}
     found = [
         Summary(**{f.name: kinds[f.type](row[f.name]) for f in fields(Summary)})
         for row in rows_of(name, "summary.csv")
