@@ -188,8 +188,10 @@ class ISRClassifierCV(ClassifierMixin, Search):
             scores.append(held_out.X @ fitted.coef.T + fitted.intercept)
             parts.append(held_out.cells)
         k, e = (np.concatenate([getattr(cells, name) for cells in parts]) for name in "ke")
-        rows = stand_ins(np.vstack(scores), replace(parts[0], k=k, e=e), missing)
-        self.threshold_ = worst_group_shift(*rows)
+        values, cells = np.vstack(scores), replace(parts[0], k=k, e=e)
+        if missing.any():
+            values, cells = stand_ins(values, cells, missing)
+        self.threshold_ = worst_group_shift(values, cells)
         best.intercept_ = best.intercept_ + self.threshold_
 
 

@@ -305,7 +305,8 @@ class Fitter:
                     UserWarning,
                     stacklevel=6,
                 )
-        P = self._leading(s, moments)
+        many = moments.total[0] >= _ROWS_PER_DIRECTION * d
+        P = None if many else self._leading(s, moments)
         if rank == "permutation":
             if isinstance(X, np.ndarray | SparseRows):
                 rows = replace(rows, X=X[:])

@@ -101,7 +101,7 @@ class Search(check.SparseInput, BaseEstimator):
         if by_group and len(sample.cells.environments) >= FEWEST:
             points = self._without_harm(points, sample)
         missing, count = self._missing(sample, splits, validation, by_group)
-        shown = bool(replaceable(count)[missing].all())
+        shown = not missing.any() or bool(replaceable(count)[missing].all())
         if not shown:
             # Nothing shows what would happen in the empty cells: remove all that was found.
             points = [point for point in points if rules.removes(point)] or points
@@ -147,7 +147,10 @@ class Search(check.SparseInput, BaseEstimator):
         compared: Any = None
         margin = 0.0
         if n_scored:
-            compared, margin = rules.compared_groups(sums, size, n_rows, n_scored)
+            compared, error = rules.shrunk_worst(sums, size, n_scored)
+            # Where most environments are unknown, groups are: nothing is chosen by them.
+            unknown = n_rows[-n_scored - 1 : -1].sum() > n_rows[-1] / 2
+            margin = np.inf if unknown else rules.MARGIN * error[compared.argmax()]
         self.cv_results_ = rules.results_of(points, scores, pooled, self.selection_, compared)
         efforts = [rules.effort(point, self._penalty) for point in points]
         kept = rules.reference_scale(count)

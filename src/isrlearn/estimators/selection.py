@@ -187,19 +187,6 @@ def shrunk_worst(sums: NDArray, size: NDArray, n_classes: int) -> tuple[NDArray,
     return found, np.sqrt(np.maximum(found * (1 - found), 1 / weight[place]) / weight[place])
 
 
-def compared_groups(
-    sums: NDArray, size: NDArray, n_rows: NDArray, n_classes: int
-) -> tuple[NDArray, float]:
-    """Worst group of every setting, and what one must be ahead of the reference by.
-
-    Sums and sizes are those of `cell_sums`, with stand-ins; `n_rows` is the size without. Where
-    most environments are unknown, groups are: nothing is chosen by them.
-    """
-    compared, error = shrunk_worst(sums, size, n_classes)
-    unknown = n_rows[-n_classes - 1 : -1].sum() > n_rows[-1] / 2
-    return compared, np.inf if unknown else float(MARGIN * error[compared.argmax()])
-
-
 def results_of(
     points: Sequence[dict],
     scores: NDArray,
