@@ -44,6 +44,7 @@ HEADS |= {"reweighted": "new head with nothing removed"}
 MULTICLASS = ("ISR-Multiclass", {"isr-multiclass-published": "as published"} | HEADS)
 REGRESSION = {"isr-regression": "", "refit": "with nothing removed"}
 BESIDE = {"isr-regression-published": "as published"} | REGRESSION | {"isr-regression": "ours"}
+CLASSES = (("isr-multiclass", 2), ("isr-mean", 2), ("erm", 2), ("oracle", 2))
 NAMES = ("ISR-Mean", "ISR-Cov", "ISR-Multiclass", "ISR-Regression")
 
 
@@ -382,6 +383,18 @@ def rows() -> list[tuple[str, ...]]:
             + " ([table](multiclass-paper/table.md))",
         ),
         (
+            "the same, two to seven classes",
+            "`isr bench multiclass --seeds 1 --environments 2,3,4 --optimizer published "
+            "--trials 5 --search-seeds 1`",
+            "1 (paper 5, 5 trials each)",
+            "as above; two to four environments, not two to ten",
+            "k = 5: "
+            + errors("multiclass-paper-classes", "k=5", *CLASSES)
+            + "; k = 7: "
+            + errors("multiclass-paper-classes", "k=7", *CLASSES)
+            + " ([table](multiclass-paper-classes/table.md))",
+        ),
+        (
             "Figure 9 (5.2.2): samples of MC-CMNIST",
             "`isr datasets show mc-cmnist --out mc-cmnist.png`",
             "–",
@@ -532,6 +545,7 @@ ADAM = ("linear-unit-tests-paper-all", "linear-unit-tests-published", "linear-un
 PANELS = (
     *((f"Example-{name}", name, "linear-unit-tests", ADAM) for name in ("2s", "3s", "3s'")),
     ("three classes", "k=3", "multiclass", ("multiclass-paper",)),
+    ("six classes", "k=6", "multiclass", ("multiclass-paper-classes",)),
     *(
         (f"regression, d_s = {d}", f"d_s={d}", "regression", ("regression-published",))
         for d in (3, 5)
@@ -597,4 +611,4 @@ def draw(figure: Any) -> None:
 
 
 if __name__ == "__main__":
-    write_files(RESULTS / "paper", drawn((18, 4.6), draw))
+    write_files(RESULTS / "paper", drawn((20, 4.6), draw))
