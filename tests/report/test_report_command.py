@@ -126,7 +126,7 @@ def test_regression(well, tmp_path):
 @pytest.mark.parametrize("options", [(), ("--no-search", "--fill-environments")])
 def test_the_python_of_a_report_gives_the_model(well, tmp_path, options):
     """Also a threshold that the search moved, and environments that were filled in."""
-    rng, n = np.random.default_rng(4), 400
+    rng, n = np.random.default_rng(4), 800
     y = (rng.random(n) < 0.3).astype(int)
     e = np.where(rng.random(n) < 0.75, y, 1 - y)
     X = rng.normal(size=(n, 4)) * (1 + y[:, None])
