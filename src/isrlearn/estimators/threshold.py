@@ -67,15 +67,18 @@ def stand_ins(scores: NDArray, cells: Cells, missing: NDArray) -> tuple[NDArray,
     mean = sums / np.maximum(count, 1)[:, :, None]
     own = sums.sum(axis=1) / np.maximum(count.sum(axis=1), 1)[:, None]
     pull = _PULL * (own.sum(axis=0) - K * own) / (K - 1)
-    for k, e in np.argwhere(missing & replaceable(count)):
+    missing = missing & replaceable(count)
+    for e in np.flatnonzero(missing.any(axis=0)):
         # Rows that would show the shift of a class if both of its cells were one sample.
         weight = count * count[:, [e]] / np.maximum(count + count[:, [e]], 1)
-        shift = (weight[..., None] * (mean[:, [e]] - mean)).sum(axis=0)
         total = weight.sum(axis=0)
-        rows = np.flatnonzero(known & (cells.k == k) & (total[cells.e] > 0))
-        by = shift[cells.e[rows]] / total[cells.e[rows], None]
-        found.append(scores[rows] + by + pull[k])
-        codes.append((np.full(len(rows), k), np.full(len(rows), e)))
+        shift = np.einsum("kf,kfc->fc", weight, mean[:, [e]] - mean)
+        shift /= np.where(total > 0, total, 1)[:, None]
+        linked = known & (total[cells.e] > 0)
+        for k in np.flatnonzero(missing[:, e]):
+            rows = np.flatnonzero(linked & (cells.k == k))
+            found.append(scores[rows] + shift[cells.e[rows]] + pull[k])
+            codes.append((np.full(len(rows), k), np.full(len(rows), e)))
     ks, es = (np.concatenate(part) for part in zip(*codes, strict=True))
     return np.vstack(found), replace(cells, k=ks, e=es)
 
